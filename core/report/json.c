@@ -7,6 +7,7 @@
 #include "map/size_class.h"
 #include "report/cycles_report.h"
 #include "report/stats.h"
+#include "scope/tree.h"
 
 /* Names of members, each ended by a NUL, in the order of the fields that are their values. */
 static const char usage_names[] =
@@ -157,6 +158,30 @@ static void json_classes(struct text *text)
     json_close(text, "]");
 }
 
+/* How much is resident is asked of the system. */
+static void json_scopes(struct text *text, bool ask)
+{
+    struct hakmem_scope_figures usage;
+    char name[SCOPE_PATH_BYTES];
+    text_string(text, ",\"scopes\":[ ");
+    for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next) {
+        if (!scope_look(scope, &usage))
+            continue;
+        scope_name(scope, name);
+        text_char(text, '{');
+        json_name(text, "name");
+        json_string(text, name, strlen(name));
+        text_char(text, ',');
+        json_number(text, "live_blocks", usage.live_blocks);
+        json_number(text, "live_bytes", usage.live_bytes);
+        if (ask)
+            json_number(text, "resident_bytes", scope_resident(scope));
+        json_number(text, "limit_bytes", usage.limit_bytes);
+        json_close(text, "},");
+    }
+    json_close(text, "]");
+}
+
 void report_json(struct text *text, const struct process *process)
 {
     struct snapshot now;
@@ -191,5 +216,7 @@ void report_json(struct text *text, const struct process *process)
     json_numbers(text, stats_syscall_names, totals + STATS_SUMS + STATS_MEMORY, STATS_SYSCALLS);
     json_close(text, "},\"classes\":[");
     json_classes(text);
+    if (SCOPES)
+        json_scopes(text, process);
     text_char(text, '}');
 }

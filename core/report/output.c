@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "report/report.h"
 #include "report/stats.h"
+#include "scope/scope.h"
 #include "thread/fork.h"
 #include "trace/trace.h"
 
@@ -73,15 +74,18 @@ void report_say(const char *line, size_t length)
 
 /* Enough for any report; mapped only while one is made, so that it does not change the figures.
  * Little is on the stack, here and below: a signal may ask for a report on a small one. */
-static const size_t report_capacity = 128 * KIB;
+static size_t report_capacity(void)
+{
+    return 128 * KIB + (SCOPES ? scope_arenas() * KIB : 0);
+}
 
 bool report_make(
     void (*make)(struct text *, const struct process *),
     bool (*take)(void *to, const char *report, size_t length), void *to)
 {
     struct text text;
-    const size_t capacity = report_capacity - sizeof(struct process);
-    char *buffer = os_map(report_capacity, os_page_size(), NULL);
+    const size_t bytes = report_capacity(), capacity = bytes - sizeof(struct process);
+    char *buffer = os_map(bytes, os_page_size(), NULL);
     if (!buffer)
         return false;
     struct process *process = (struct process *)(buffer + capacity);
@@ -90,7 +94,7 @@ bool report_make(
     text_init(&text, buffer, capacity);
     make(&text, process);
     bool taken = take(to, text_terminate(&text), text_stored(&text));
-    os_unmap(buffer, report_capacity);
+    os_unmap(buffer, bytes);
     cancel_restore(cancel_type);
     return taken;
 }
@@ -225,7 +229,8 @@ static void warn_if_idle(void)
         "hakmem: served no call: this program has a malloc of its own, or never called it\n";
     struct snapshot now;
     stats_collect(&now);
-    if (now.total.malloc_calls + now.total.libc_calls == 0)
+    bool scoped = SCOPES && scope_arenas();
+    if (now.total.malloc_calls + now.total.libc_calls == 0 && !scoped)
         report_say(message, sizeof message - 1);
 }
 

@@ -7,6 +7,7 @@
 #include "map/size_class.h"
 #include "report/cycles_report.h"
 #include "report/stats.h"
+#include "scope/tree.h"
 
 static void print_share(struct text *text, uint64_t part, uint64_t whole)
 {
@@ -161,6 +162,29 @@ static void print_classes(struct text *text)
     }
 }
 
+/* The same line of heads and figures as `hakmem inspect` has. */
+static void print_scopes(struct text *text)
+{
+    struct hakmem_scope_figures usage;
+    char name[SCOPE_PATH_BYTES];
+    const char *head =
+        "\nscope, with those inside it        blocks         live     resident        limit\n";
+    for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next) {
+        if (!scope_look(scope, &usage))
+            continue;
+        text_string(text, head);
+        head = "";
+        scope_name(scope, name);
+        text_string_padded(text, name, 27);
+        text_unsigned_padded(text, usage.live_blocks, 14);
+        print_bytes(text, usage.live_bytes, 13);
+        print_bytes(text, scope_resident(scope), 13);
+        if (usage.limit_bytes)
+            print_bytes(text, usage.limit_bytes, 13);
+        text_char(text, '\n');
+    }
+}
+
 /* The arguments on one line, with blanks between them. */
 static void print_command(struct text *text, const struct process *process)
 {
@@ -206,4 +230,6 @@ void report_table(struct text *text, const struct process *process)
         cycles_print(text);
     text_char(text, '\n');
     print_classes(text);
+    if (SCOPES)
+        print_scopes(text);
 }

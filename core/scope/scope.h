@@ -70,6 +70,12 @@ size_t scope_object(const void *address);
 /* Says of which scope the address in such a region is. */
 void scope_describe(struct text *text, const void *address);
 
+/* Bytes of a name of scope_name, and a NUL. */
+#define SCOPE_PATH_BYTES 128
+
+/* The name of a scope, behind those of the nearest ones around it: "tenant / request". */
+void scope_name(const struct hakmem_scope *scope, char name[SCOPE_PATH_BYTES]);
+
 /* The calling thread ends, and leaves what it has entered. */
 void scope_thread_ends(void);
 

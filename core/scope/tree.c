@@ -129,6 +129,21 @@ void scope_repair_records(void)
 
 /* ---- Figures --------------------------------------------------------------------------------- */
 
+void scope_name(const struct hakmem_scope *scope, char name[SCOPE_PATH_BYTES])
+{
+    const struct hakmem_scope *line[8];
+    size_t count = 0;
+    struct text text;
+    for (; scope && count < ARRAY_LENGTH(line); scope = scope->parent)
+        line[count++] = scope;
+    text_init(&text, name, SCOPE_PATH_BYTES);
+    while (count-- > 0) {
+        text_string(&text, line[count]->name);
+        text_string(&text, count ? " / " : "");
+    }
+    text_terminate(&text);
+}
+
 void scope_end_used(const struct hakmem_scope *scope, const char *call)
 {
     fatal_scope(call, "use after the end of", scope, ": ", scope->name);
