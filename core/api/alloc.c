@@ -114,7 +114,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
         return libc_alloc(size, alignment, zero);
     bool scoped = scope_is_entered();
     struct heap *heap = scoped ? NULL : heap_enter();
-    void *block = scoped ? scope_alloc(size, alignment, size_class, zero) : NULL;
+    void *block = scoped ? scope_alloc(size, alignment, size_class, zero, &start) : NULL;
     if (LIKELY(heap != NULL)) {
         if (UNLIKELY(watch_is_called(heap)))
             watch_look(heap);

@@ -214,10 +214,11 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
 }
 
 /* Whether the live block is a sample. Blocks that usable_hit found are none. */
-static bool is_sample(struct block_info info)
+static bool is_sample(struct block_info info, const void *block)
 {
     return info.kind == BLOCK_WATCHED ||
-           (info.kind == BLOCK_BIG && ATOMIC_LOAD_RELAXED(&info.big->sample));
+           (info.kind == BLOCK_BIG && ATOMIC_LOAD_RELAXED(&info.big->sample)) ||
+           (SCOPES && info.kind == BLOCK_SCOPED && scope_sample(block));
 }
 
 static void *in_place(bool sampled, const void *before, void *block, size_t size)
@@ -267,7 +268,7 @@ static __attribute__((noinline)) void *resize_block(void *block, size_t usable, 
     }
     if (resize_ends(block, size))
         return NULL;
-    bool sampled = is_sample(info);
+    bool sampled = is_sample(info, block);
     if (usable > MID_MAX) {
         /* Giving back less than an eighth would undo the headroom of the last step. */
         if (size <= usable && size > usable - usable / HEADROOM_PART)
@@ -296,7 +297,7 @@ void *alloc_resize_aligned(void *block, size_t size, size_t alignment)
         return block ? alloc_resize(block, size) : alloc_aligned(size, alignment);
     size_t usable = alloc_usable_size(block, "realloc");
     if ((uintptr_t)block % alignment == 0 && fits_in_place(usable, size))
-        return in_place(is_sample(block_find(block)), block, block, size);
+        return in_place(is_sample(block_find(block), block), block, block, size);
     return move_block(block, usable, size, alignment);
 }
 
@@ -308,6 +309,6 @@ size_t alloc_resize_in_place(void *block, size_t size)
         return usable;
     if (!resize_in_tier(info, block, usable, size))
         return usable;
-    in_place(is_sample(info), block, block, size);
+    in_place(is_sample(info, block), block, block, size);
     return alloc_usable_size(block, "realloc");
 }

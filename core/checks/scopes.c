@@ -43,14 +43,22 @@ static unsigned check_spans(const struct hakmem_scope *scope, const struct list 
     return count;
 }
 
+static void check_slab_list(const struct list *list, unsigned size_class, bool sampled)
+{
+    for (struct list_node *node = list->first; node; node = node->next) {
+        const struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
+        ASSERT(*node->link == node && slab->size_class == size_class && slab->free_blocks);
+        ASSERT(slab_is_sampled(slab) == sampled);
+        (void)slab, (void)size_class, (void)sampled; /* only asserted on */
+    }
+}
+
 static void check_slab_lists(const struct hakmem_scope *scope)
 {
-    for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++)
-        for (struct list_node *node = scope->slabs[size_class].first; node; node = node->next) {
-            const struct slab *slab = CONTAINER_OF(node, struct slab, by_fullness);
-            ASSERT(*node->link == node && slab->size_class == size_class && slab->free_blocks);
-            (void)slab; /* only asserted on */
-        }
+    for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
+        check_slab_list(&scope->slabs[false][size_class], size_class, false);
+        check_slab_list(&scope->slabs[true][size_class], size_class, true);
+    }
 }
 
 void scope_check_all(void)

@@ -11,6 +11,7 @@
 #include "map/metadata.h"
 #include "os/os.h"
 #include "report/cycles.h"
+#include "scope/cache.h"
 #include "scope/span.h"
 #include "slab/shard.h"
 #include "span/big_cache.h"

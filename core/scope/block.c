@@ -16,6 +16,7 @@
 #include "scope/cache.h"
 #include "scope/span.h"
 #include "thread/heap.h"
+#include "trace/trace.h"
 
 /* What a request asks for. */
 struct request {
@@ -24,8 +25,9 @@ struct request {
     unsigned size_class; /* CLASS_NONE: a block with a span */
     struct slab *record; /* made for the request, if it is not NULL, as is the span */
     struct span *span;
-    bool huge;  /* the span shall have huge pages */
-    bool clean; /* the block reads as zero */
+    struct sample *sample; /* the block is to be this one; NULL: none */
+    bool huge;             /* the span shall have huge pages */
+    bool clean;            /* the block reads as zero */
 };
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
@@ -71,7 +73,9 @@ static void *take_from(struct hakmem_scope *scope, struct slab *slab, struct req
     if (!fresh && !size_class_is_long(slab->size_class))
         cache_unmark(block, slab->size_class);
     struct scope_cache *cache = scope_entered->cache;
-    if (cache && !size_class_is_long(slab->size_class))
+    if (UNLIKELY(request->sample != NULL))
+        ATOMIC_STORE_RELAXED(span_sample(NULL, slab, block), request->sample);
+    else if (cache && !size_class_is_long(slab->size_class))
         fill_cache(cache, scope, slab);
     if (!slab->free_blocks)
         list_remove(&slab->by_fullness);
@@ -88,17 +92,17 @@ static void *take_block(struct hakmem_scope *scope, struct request *request)
     }
     if (!request->size_class) {
         request->clean = true;
+        if (span)
+            span->sample = request->sample;
         return span ? span->region.base : NULL;
     }
     /* Small blocks of a scope that has grown. */
     request->huge = !size_class_is_single(request->size_class) && scope->spans >= SCOPE_SMALL_SPANS;
-    struct list_node *node =
-        request->alignment > UNIT_SIZE ? NULL : scope->slabs[request->size_class].first;
+    struct list *list = &scope->slabs[request->sample != NULL][request->size_class];
+    struct list_node *node = request->alignment > UNIT_SIZE ? NULL : list->first;
     struct slab *slab = LIST_ENTRY(node, struct slab, by_fullness);
     if (!slab && request->record &&
-        span_start_slab(
-            scope, request->record, request->size_class,
-            (unsigned)(request->alignment >> UNIT_SHIFT))) {
+        span_start_slab(scope, request->record, (unsigned)(request->alignment >> UNIT_SHIFT))) {
         slab = request->record;
         request->record = NULL;
     }
@@ -109,7 +113,7 @@ static void *take_block(struct hakmem_scope *scope, struct request *request)
 static bool prepare_request(struct hakmem_scope *scope, struct request *request)
 {
     if (request->size_class && !request->record)
-        return (request->record = span_make_record(request->size_class)) != NULL;
+        return (request->record = span_make_record(request->size_class, request->sample)) != NULL;
     size_t bytes = request->size_class ? REGION_SIZE : request->bytes;
     request->span = span_map(scope, bytes, request->alignment, request->huge);
     return request->span;
@@ -176,9 +180,10 @@ static void prepare_cache(struct scope_entry *entry)
 }
 
 /* A block without a cache; the arguments are those of scope_alloc. */
-static SLOW_PATH void *alloc_locked(size_t size, size_t alignment, unsigned size_class, bool zero)
+static SLOW_PATH void *alloc_locked(
+    size_t size, size_t alignment, unsigned size_class, bool zero, struct sample *sample)
 {
-    struct request request = {.alignment = alignment, .size_class = size_class};
+    struct request request = {.alignment = alignment, .size_class = size_class, .sample = sample};
     if (!size_class && size <= LARGE_MAX && alignment <= REGION_SIZE)
         request.size_class = size_class_single(size);
     request.bytes = request.size_class ? size_classes[request.size_class].size
@@ -188,6 +193,12 @@ static SLOW_PATH void *alloc_locked(size_t size, size_t alignment, unsigned size
     void *block = serve(scope_entered->scope, &request);
     end_request(&request);
     cancel_restore(type);
+    if (UNLIKELY(sample != NULL)) {
+        if (block)
+            trace_now()->begin(sample, block, request.bytes);
+        else
+            trace_now()->drop(sample);
+    }
     if (!block || !zero || request.clean)
         return block;
     size_t words = size > MID_MAX ? round_down(size, sizeof(uint64_t)) : 0;
@@ -197,11 +208,13 @@ static SLOW_PATH void *alloc_locked(size_t size, size_t alignment, unsigned size
     return block;
 }
 
-void *scope_alloc(size_t size, size_t alignment, unsigned size_class, bool zero)
+void *scope_alloc(
+    size_t size, size_t alignment, unsigned size_class, bool zero, const struct trace_start *start)
 {
-    void *block = scope_pop(size_class);
+    struct sample *sample = trace_samples() ? trace_now()->decide(size, size_class, start) : NULL;
+    void *block = sample ? NULL : cache_pop(size_class);
     if (!block)
-        return alloc_locked(size, alignment, size_class, zero);
+        return alloc_locked(size, alignment, size_class, zero, sample);
     return zero ? memset(block, 0, size) : block;
 }
 
@@ -272,18 +285,6 @@ size_t scope_size(const void *block, const char *call)
     return bytes;
 }
 
-size_t scope_object(const void *address)
-{
-    struct span *span = span_of(address);
-    const struct slab *slab =
-        span->is_block ? NULL : span->slab_of_unit[superslab_unit_of(address)];
-    if (!slab)
-        return span->is_block ? bytes_left(span->region.base, span->bytes, address) : 0;
-    unsigned index = slab_index_at(slab, address);
-    size_t bytes = size_classes[slab->size_class].size;
-    return index < slab->blocks ? bytes_left(slab_block(slab, index), bytes, address) : 0;
-}
-
 /* ---- Freeing --------------------------------------------------------------------------------- */
 
 /* What frees leave for the time without the lock: lists of slabs and of spans. */
@@ -294,7 +295,7 @@ enum { ENDED_SLABS, ENDED_SPANS, ENDED };
 static void put_in_slab(struct found found, void *block, struct list *ended)
 {
     struct slab *slab = found.slab;
-    struct list *list = &found.span->scope->slabs[slab->size_class];
+    struct list *list = span_slabs(found.span->scope, slab);
     slab_put(slab, &block, 1);
     if (slab->free_blocks == 1)
         list_push(list, &slab->by_fullness);
@@ -368,6 +369,17 @@ void cache_empty(struct scope_cache *cache)
     }
 }
 
+static struct sample *take_sample(struct found found, const void *block)
+{
+    struct sample **place = span_sample(found.span, found.slab, block);
+    struct sample *sample = place ? *place : NULL;
+    if (UNLIKELY(sample != NULL)) {
+        ATOMIC_STORE_RELAXED(place, NULL);
+        PROBE_OTEL(1, free, block);
+    }
+    return sample;
+}
+
 void scope_free(void *block)
 {
     struct list ended[ENDED] = {{NULL}, {NULL}};
@@ -376,8 +388,11 @@ void scope_free(void *block)
     struct hakmem_scope *scope = found.span->scope;
     if (UNLIKELY(perturb_is_on()) && found.slab)
         perturb_freed(block, usable_of(found));
+    struct sample *sample = take_sample(found, block);
     end_block(found, block, ended);
     scope_unlock(scope);
     end_all(ended);
+    if (UNLIKELY(sample != NULL))
+        trace_now()->died(sample);
     cancel_restore(type);
 }

@@ -5,6 +5,7 @@
 #include "base/poison.h"
 #include "os/cancel.h"
 #include "scope/span.h"
+#include "trace/trace.h"
 
 /* The first cache of the scope, or of one inside it, from that node of the tree's list on. */
 static SLOW_PATH struct scope_cache *cache_from(
@@ -67,7 +68,7 @@ static bool is_open(const struct scope_cache *cache)
     return ATOMIC_LOAD_RELAXED(&cache->state) == CACHE_OPEN && LIKELY(!perturb_is_on());
 }
 
-void *scope_pop(unsigned size_class)
+void *cache_pop(unsigned size_class)
 {
     struct scope_cache *cache = scope_entered->cache;
     if (!cache || size_class >= LONG_CLASS_FIRST)
@@ -79,6 +80,11 @@ void *scope_pop(unsigned size_class)
     ATOMIC_STORE_RELAXED(&cache->count[size_class], (uint8_t)(count - 1));
     cache_unmark(block, size_class);
     return block;
+}
+
+void *scope_pop(unsigned size_class)
+{
+    return trace_samples() ? NULL : cache_pop(size_class);
 }
 
 static void put_at_hand(struct scope_cache *cache, unsigned size_class, void *block)
@@ -117,7 +123,7 @@ bool scope_push(void *block)
      * read of one that serves again goes nowhere. */
     const struct slab *slab = ATOMIC_LOAD_RELAXED(&span->slab_of_unit[superslab_unit_of(block)]);
     unsigned size_class = slab ? ATOMIC_LOAD_RELAXED(&slab->size_class) : LONG_CLASS_FIRST;
-    if (UNLIKELY(size_class >= LONG_CLASS_FIRST || !is_open(cache)))
+    if (UNLIKELY(size_class >= LONG_CLASS_FIRST || slab_is_sampled(slab) || !is_open(cache)))
         return false;
     const struct size_class *layout = &size_classes[size_class];
     size_t index = size_class_exact_index(layout, (size_t)((char *)block - slab->base));

@@ -36,6 +36,9 @@ struct scope_cache {
     void *blocks[LONG_CLASS_FIRST][SCOPE_CACHED]; /* the same; those below `count` count */
 };
 
+/* scope_pop, of a block that need not be a sample. */
+void *cache_pop(unsigned size_class);
+
 /* Gives blocks of the class back until so many are left; all, after which the cache is gone. With
  * cancellation put off; in scope/block.c. */
 void cache_flush(struct scope_cache *cache, unsigned size_class, unsigned keep);

@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "scope/cache.h"
 #include "scope/span.h"
+#include "trace/trace.h"
 
 /* ---- Ends ------------------------------------------------------------------------------------ */
 
@@ -45,14 +46,23 @@ static void detach_all(struct hakmem_scope *scope, struct list *gone, struct lis
     }
 }
 
+static void end_samples(struct slab *slab)
+{
+    for (unsigned i = 0; i < slab->blocks && UNLIKELY(slab_is_sampled(slab)); i++)
+        if (*slab_sample(slab, i))
+            trace_now()->died(*slab_sample(slab, i));
+}
+
 /* Ends the slabs of a detached span, and makes it as new, but for its mapping. False: it has to be
  * unmapped, since it is not needed, or the system does not take its memory alone. */
 static bool renew(struct span *span)
 {
+    if (UNLIKELY(span->sample != NULL))
+        trace_now()->died(span->sample);
     for (unsigned unit = 0; unit < SPAN_UNITS; unit++) {
         struct slab *slab = span->slab_of_unit[unit];
         if (slab && (unit == SPAN_UNITS - 1 || span->slab_of_unit[unit + 1] != slab))
-            span_free_record(slab);
+            end_samples(slab), span_free_record(slab);
         ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit], NULL);
     }
     if (span->is_block || !scope_lives(span->scope) || !os_purge(span->region.base, REGION_SIZE))
@@ -186,7 +196,7 @@ static void repair_slabs(struct span *span)
         slab_repair(slab);
         span_own_units(span, unit, slab);
         if (slab->free_blocks)
-            list_push(&span->scope->slabs[slab->size_class], &slab->by_fullness);
+            list_push(span_slabs(span->scope, slab), &slab->by_fullness);
         size_t live = slab->blocks - slab->free_blocks;
         scope_count(span->scope, live * size_classes[slab->size_class].size, live);
     }

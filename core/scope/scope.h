@@ -23,8 +23,10 @@ enum { SCOPES = HAKMEM_SCOPES };
 
 struct hakmem_scope;
 struct hakmem_scope_figures;
+struct sample;
 struct scope_cache;
 struct text;
+struct trace_start;
 
 /* What a thread has entered, the last scope first. Owner thread only. */
 struct scope_entry {
@@ -47,7 +49,8 @@ ALWAYS_INLINE bool scope_is_entered(void)
 
 /* A block of the scope that the calling thread has entered; the arguments are those of alloc_any.
  * NULL: there is no memory, or the scope is at its limit. */
-void *scope_alloc(size_t size, size_t alignment, unsigned size_class, bool zero);
+void *scope_alloc(
+    size_t size, size_t alignment, unsigned size_class, bool zero, const struct trace_start *start);
 
 /* A block of the class that the calling thread, which has entered something, has at hand; NULL: it
  * has none. */
@@ -70,8 +73,11 @@ size_t scope_object(const void *address);
 /* Says of which scope the address in such a region is. */
 void scope_describe(struct text *text, const void *address);
 
+/* The sample of a live block in such a region; NULL: it is none. */
+struct sample *scope_sample(const void *block);
+
 /* Bytes of a name of scope_name, and a NUL. */
-#define SCOPE_PATH_BYTES 128
+#define SCOPE_PATH_BYTES 96
 
 /* The name of a scope, behind those of the nearest ones around it: "tenant / request". */
 void scope_name(const struct hakmem_scope *scope, char name[SCOPE_PATH_BYTES]);

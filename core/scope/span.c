@@ -55,6 +55,7 @@ struct span *span_map(struct hakmem_scope *scope, size_t bytes, size_t alignment
     span->is_block = bytes > REGION_SIZE || alignment > REGION_SIZE;
     span->huge = huge;
     span->listed = false;
+    span->sample = NULL;
     span->free_units = span->clean_units = span->is_block ? 0 : UINT32_MAX;
     if (!span->is_block)
         poison(base, bytes);
@@ -99,25 +100,41 @@ void span_unlist(struct span *span)
 
 /* ---- Slabs ----------------------------------------------------------------------------------- */
 
-static size_t record_bytes(unsigned size_class)
+/* Blocks of a slab: of one for samples no more than its record can have. */
+static unsigned slab_length(unsigned size_class, bool sampled)
 {
-    return sizeof(struct slab) + (slab_blocks_of(size_class) + 63u) / 64 * sizeof(uint64_t);
+    enum { SAMPLES_MAX = 1024 };
+    unsigned blocks = slab_blocks_of(size_class);
+    return sampled && blocks > SAMPLES_MAX ? SAMPLES_MAX : blocks;
 }
 
-struct slab *span_make_record(unsigned size_class)
+static size_t record_bytes(unsigned size_class, bool sampled)
 {
-    struct slab *slab = metadata_alloc(record_bytes(size_class));
+    unsigned blocks = slab_length(size_class, sampled);
+    return sizeof(struct slab) + (blocks + 63u) / 64 * sizeof(uint64_t) +
+           (sampled ? blocks * sizeof(struct sample *) : 0);
+}
+
+struct slab *span_make_record(unsigned size_class, bool sampled)
+{
+    struct slab *slab = metadata_alloc(record_bytes(size_class, sampled));
     if (!slab)
         return NULL;
     slab->size_class = (uint8_t)size_class;
-    slab->blocks = slab->free_blocks = (uint16_t)slab_blocks_of(size_class);
+    slab->shard = sampled ? slab_samples_shard : 0;
+    slab->blocks = slab->free_blocks = (uint16_t)slab_length(size_class, sampled);
     bitmap_set_range(slab->free, 0, slab->blocks);
     return slab;
 }
 
 void span_free_record(struct slab *slab)
 {
-    metadata_free(slab, record_bytes(slab->size_class));
+    metadata_free(slab, record_bytes(slab->size_class, slab_is_sampled(slab)));
+}
+
+struct list *span_slabs(struct hakmem_scope *scope, const struct slab *slab)
+{
+    return &scope->slabs[slab_is_sampled(slab)][slab->size_class];
 }
 
 void span_own_units(struct span *span, unsigned unit, struct slab *slab)
@@ -137,17 +154,16 @@ static void start_slab_at(struct span *span, unsigned unit, struct slab *slab)
     slab->clean = (span->clean_units & mask) == mask;
     KEEP_STORE_ORDER();
     span_own_units(span, unit, slab);
-    list_push(&span->scope->slabs[slab->size_class], &slab->by_fullness);
+    list_push(span_slabs(span->scope, slab), &slab->by_fullness);
     if (!span->free_units) {
         list_remove(&span->by_fullness);
         push_span(span);
     }
 }
 
-bool span_start_slab(
-    struct hakmem_scope *scope, struct slab *slab, unsigned size_class, unsigned alignment)
+bool span_start_slab(struct hakmem_scope *scope, struct slab *slab, unsigned alignment)
 {
-    const struct size_class *layout = &size_classes[size_class];
+    const struct size_class *layout = &size_classes[slab->size_class];
     alignment = (unsigned)size_max(alignment, layout->alignment);
     for (struct list_node *node = scope->open.first; node; node = node->next) {
         struct span *span = span_by_node(node);
@@ -174,4 +190,35 @@ struct span *span_end_slab(struct slab *slab)
         return NULL;
     span_unlist(span);
     return span;
+}
+
+/* ---- Any address in a span ------------------------------------------------------------------- */
+
+size_t scope_object(const void *address)
+{
+    struct span *span = span_of(address);
+    const struct slab *slab =
+        span->is_block ? NULL : span->slab_of_unit[superslab_unit_of(address)];
+    if (!slab)
+        return span->is_block ? bytes_left(span->region.base, span->bytes, address) : 0;
+    unsigned index = slab_index_at(slab, address);
+    size_t bytes = size_classes[slab->size_class].size;
+    return index < slab->blocks ? bytes_left(slab_block(slab, index), bytes, address) : 0;
+}
+
+struct sample **span_sample(struct span *span, struct slab *slab, const void *block)
+{
+    if (!slab)
+        return &span->sample;
+    void **place = slab_is_sampled(slab) ? slab_sample(slab, slab_index_at(slab, block)) : NULL;
+    return (struct sample **)place;
+}
+
+struct sample *scope_sample(const void *block)
+{
+    struct span *span = span_of(block);
+    struct slab *slab =
+        span->is_block ? NULL : ATOMIC_LOAD_RELAXED(&span->slab_of_unit[superslab_unit_of(block)]);
+    struct sample **place = span_sample(span, slab, block);
+    return place ? ATOMIC_LOAD_RELAXED(place) : NULL;
 }

@@ -29,6 +29,7 @@ struct span {
     uint32_t free_units;                   /* bit per unit */
     uint32_t clean_units;                  /* of these: read as zero */
     struct list_node by_fullness;          /* on one of the scope's lists while it is listed */
+    struct sample *sample;                 /* owner of the block, if it is one: see trace/ */
     struct slab *slab_of_unit[SPAN_UNITS]; /* atomic relaxed, read by any thread */
 };
 
@@ -54,20 +55,27 @@ void span_unmap(struct span *span);
 void span_list(struct span *span);
 void span_unlist(struct span *span);
 
-/* Makes the record an empty slab of the class in units of the scope that start at a multiple of so
- * many; false: no span has such units. */
-bool span_start_slab(
-    struct hakmem_scope *scope, struct slab *slab, unsigned size_class, unsigned alignment);
+/* Makes the record an empty slab in units of the scope that start at a multiple of so many; false:
+ * no span has such units. */
+bool span_start_slab(struct hakmem_scope *scope, struct slab *slab, unsigned alignment);
+
+/* The list of slabs like this one with free blocks. */
+struct list *span_slabs(struct hakmem_scope *scope, const struct slab *slab);
 
 /* Enters the slab into its units, of which `unit` is the first, and takes these. */
 void span_own_units(struct span *span, unsigned unit, struct slab *slab);
+
+/* The place for the sample of a live block of the slab, or, with NULL, of one that has the span;
+ * NULL: it is none. */
+struct sample **span_sample(struct span *span, struct slab *slab, const void *block);
 
 /* Ends a slab without live blocks; its record is the caller's. Returns the span, if it has to be
  * unmapped since it has become empty and is not the scope's only one; else NULL. */
 struct span *span_end_slab(struct slab *slab);
 
-/* The record of a slab of the class, all zero; NULL: no memory. To be called without locks. */
-struct slab *span_make_record(unsigned size_class);
+/* The record of a slab of the class, perhaps for samples (slab/slab.h), that is nowhere yet; NULL:
+ * no memory. To be called without locks. */
+struct slab *span_make_record(unsigned size_class, bool sampled);
 void span_free_record(struct slab *slab);
 
 #endif

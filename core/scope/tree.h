@@ -44,7 +44,7 @@ struct hakmem_scope {
     struct list caches; /* in a root alone: of all scopes of the tree (scope/cache.h) */
     unsigned inside;    /* live scopes whose parent it is */
     bool was_reset;     /* blocks may be gone that nobody freed */
-    struct list slabs[SIZE_COUNT + 1]; /* by class: those with free blocks */
+    struct list slabs[2][SIZE_COUNT + 1]; /* by slab_is_sampled and class: with free blocks */
     char name[SCOPE_NAME_BYTES];
 };
 

@@ -39,7 +39,8 @@ bool log_knows_site(uint32_t site)
     return record && ATOMIC_LOAD_ACQUIRE(&record->state) == LOG_WHOLE;
 }
 
-void log_site(uint32_t site, const uintptr_t *frames, unsigned count, uint64_t time_ns)
+void log_site(
+    uint32_t site, const uintptr_t *frames, unsigned count, const char *scope, uint64_t time_ns)
 {
     uint32_t is_free = LOG_FREE;
     if (!store_is_open())
@@ -58,6 +59,8 @@ void log_site(uint32_t site, const uintptr_t *frames, unsigned count, uint64_t t
     record->frames = count;
     for (unsigned i = 0; i < count; i++)
         record->frame[i] = frames[i];
+    if (SCOPES)
+        memcpy(record->scope, scope, strnlen(scope, SCOPE_PATH_BYTES - 1));
     ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
 }
 

@@ -17,7 +17,7 @@
  *
  *     if (log_is_on()) {
  *         if (!log_knows_site(site))
- *             log_site(site, frames, count, now);
+ *             log_site(site, frames, count, scope, now);
  *         sample->log_handle = log_birth(&birth);
  *     }
  *     ...
@@ -116,10 +116,11 @@ bool log_is_on(void);
 /* Whether the log of this process has the site. */
 bool log_knows_site(uint32_t site);
 
-/* Logs a site: its return addresses, the innermost first. Sites are numbered from 1 without large
- * gaps. The modules of the addresses are logged with it; the addresses have to be on the calling
- * thread's stack, so that no module is unloaded meanwhile. */
-void log_site(uint32_t site, const uintptr_t *frames, unsigned count, uint64_t time_ns);
+/* Logs a site: its return addresses, the innermost first, and the name of a scope, or "". Sites are
+ * numbered from 1 without large gaps. The modules of the addresses are logged with it; the
+ * addresses have to be on the calling thread's stack, so that no module is unloaded meanwhile. */
+void log_site(
+    uint32_t site, const uintptr_t *frames, unsigned count, const char *scope, uint64_t time_ns);
 
 /* Logs a birth. 0 when there was no room. */
 log_handle log_birth(const struct log_birth *birth);

@@ -11,6 +11,7 @@
 #define TRACE_LOG_FILE_H
 
 #include "base/macros.h"
+#include "scope/scope.h"
 #include "trace/log.h"
 
 #define LOG_MAGIC "hakprof\n"
@@ -76,6 +77,7 @@ struct log_site_record {
     uint64_t dead_samples, dead_bytes;
     uint64_t remote_bytes, realloc_bytes; /* of dead_bytes */
     uint64_t frame[LOG_FRAMES_MAX];
+    char scope[SCOPE_PATH_BYTES]; /* its name; ends with a NUL */
 };
 
 struct log_sample_record {
@@ -118,7 +120,7 @@ struct log_module_record {
 
 _Static_assert(sizeof(struct log_header) <= LOG_HEADER_BYTES, "the header has room");
 _Static_assert(sizeof(struct log_extent) == 64, "extent heads are 64 bytes");
-_Static_assert(sizeof(struct log_site_record) == 320, "sites are 320 bytes");
+_Static_assert(sizeof(struct log_site_record) == 416, "sites are 416 bytes");
 _Static_assert(sizeof(struct log_sample_record) == 64, "samples are a cache line");
 _Static_assert(sizeof(struct log_snapshot_record) == 200, "snapshots are 200 bytes");
 _Static_assert(sizeof(struct log_module_record) == 1024, "modules are 1 KiB");

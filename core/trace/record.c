@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "report/report.h"
 #include "report/stats.h"
+#include "scope/scope.h"
 #include "span/big_cache.h"
 #include "trace/log.h"
 #include "trace/sample.h"
@@ -50,6 +51,11 @@ static void fill_snapshot(struct log_snapshot *to)
     to->free_calls = total->free_calls;
     for (unsigned tier = 0; tier < ARRAY_LENGTH(to->tier_live); tier++)
         to->tier_live[tier] = now.tier[tier].live_bytes;
+    if (SCOPES) {
+        size_t live = scope_live_of_all(), resident = scope_resident(NULL);
+        to->live += live;
+        to->slabs_free += resident - size_min(live, resident);
+    }
 }
 
 static void start_log(const char *path, uint64_t sample_mean_bytes, bool is_attached)

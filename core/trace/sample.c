@@ -9,6 +9,7 @@
 #include "map/metadata.h"
 #include "os/cancel.h"
 #include "os/os.h"
+#include "scope/scope.h"
 #include "slab/shard.h"
 #include "trace/due.h"
 #include "trace/place.h"
@@ -41,16 +42,26 @@ static struct sampler *begin_stack(struct heap *heap)
     return sampler;
 }
 
+/* The same stack, in the scope that the calling thread has entered. */
+static struct site *site_in_scope(const struct site *site)
+{
+    char name[SCOPE_PATH_BYTES] = {0};
+    scope_name(scope_entered->scope, name);
+    return site_find(site->frame, site->frames, site->modules, name);
+}
+
 static struct site *find_site(const struct trace_start *start)
 {
     if (ATOMIC_LOAD_RELAXED(&sample_is_for_observer))
-        return site_find(&start->caller, 1, 0);
+        return site_find(&start->caller, 1, 0, "");
     struct heap *heap = heap_of_thread();
     struct sampler *sampler = heap ? begin_stack(heap) : NULL;
     if (!sampler)
         return NULL;
     int kept = errno;
     struct site *site = unwind_site(&sampler->stack, start);
+    if (SCOPES && scope_is_entered())
+        site = site_in_scope(site);
     errno = kept;
     sampler->busy = false;
     return site;
@@ -82,7 +93,7 @@ static void tell_log(struct sample *sample, size_t usable, bool guarded)
 {
     const struct site *site = sample->site;
     if (!log_knows_site(site->number))
-        log_site(site->number, site->frame, site->frames, sample->birth_ns);
+        log_site(site->number, site->frame, site->frames, site->scope, sample->birth_ns);
     const struct log_birth birth = {
         .time_ns = sample->birth_ns,
         .requested_bytes = sample->requested_bytes,
@@ -195,6 +206,8 @@ struct sample *sample_of(const void *block)
         return guard_covers(block) ? guard_of(block)->sample : NULL;
     if (region->kind == REGION_BIG)
         return ATOMIC_LOAD_RELAXED(&((struct big *)region)->sample);
+    if (SCOPES && region->kind == REGION_SCOPE)
+        return scope_sample(block);
     struct slab *slab = slab_lookup(block);
     if (HARDENED)
         return slab ? (struct sample *)hardened_sample(slab) : NULL;

@@ -20,14 +20,23 @@ static uint64_t hash_of(const uintptr_t *frames, unsigned count)
     return hash;
 }
 
+static uint64_t hash_of_name(const char *name)
+{
+    uint64_t hash = 0;
+    for (; SCOPES && *name; name++)
+        hash = (hash ^ (unsigned char)*name) * 0x9e3779b97f4a7c15u;
+    return hash;
+}
+
 /* Searches the chain from `first` up to, but not including, `end`. */
 static struct site *search_chain(
     struct site *first, const struct site *end, uint64_t hash, const uintptr_t *frames,
-    unsigned count)
+    unsigned count, const char *scope)
 {
     for (struct site *site = first; site != end; site = site->next_in_chain)
         if (site->hash == hash && site->frames == count &&
-            memcmp(site->frame, frames, count * sizeof *frames) == 0)
+            memcmp(site->frame, frames, count * sizeof *frames) == 0 &&
+            (!SCOPES || strcmp(site->scope, scope) == 0))
             return site;
     return NULL;
 }
@@ -53,15 +62,15 @@ static SLOW_PATH struct site **map_chains(void)
     return known;
 }
 
-struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules)
+struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules, const char *scope)
 {
-    uint64_t hash = hash_of(frames, count) ^ modules;
+    uint64_t hash = hash_of(frames, count) ^ modules ^ hash_of_name(scope);
     struct site **table = ATOMIC_LOAD_ACQUIRE(&site_chains);
     if (UNLIKELY(!table) && !(table = map_chains()))
         return &no_site;
     struct site **chain = &table[hash % SITE_CHAINS];
     struct site *first = ATOMIC_LOAD_ACQUIRE(chain), *seen = NULL;
-    struct site *found = search_chain(first, NULL, hash, frames, count);
+    struct site *found = search_chain(first, NULL, hash, frames, count, scope);
     if (LIKELY(found != NULL))
         return found;
     size_t bytes = sizeof(struct site) + count * sizeof *frames;
@@ -71,6 +80,8 @@ struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules
     site->hash = hash;
     site->modules = modules;
     site->frames = count;
+    if (SCOPES)
+        memcpy(site->scope, scope, strlen(scope));
     memcpy(site->frame, frames, count * sizeof *frames);
     site->number = ATOMIC_ADD_RELAXED(&last_number, 1) + 1;
     for (;;) {
@@ -79,7 +90,7 @@ struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules
                 chain, &first, site, false, __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
             break;
         /* Another thread may have made the same one. */
-        found = search_chain(first, seen, hash, frames, count);
+        found = search_chain(first, seen, hash, frames, count, scope);
         if (found) {
             metadata_free(site, bytes);
             return found;

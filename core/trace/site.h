@@ -1,8 +1,8 @@
 /* Sites: the stacks that sampled blocks were allocated from, and sums over these blocks.
  *
- * A site is found by its frames, in a table of hashed chains, and is never removed. Sums count
- * requested bytes and blocks, as many as the samples stand for; blocks in parts of one, since few
- * samples stand for a whole number.
+ * A site is found by its frames, and the name of the scope that the thread was in, in a table of
+ * hashed chains, and is never removed. Sums count requested bytes and blocks, as many as the
+ * samples stand for; blocks in parts of one, since few samples stand for a whole number.
  *
  * No lock: chains only grow at their heads, by one atomic step, and the sums are atomic.
  */
@@ -11,9 +11,10 @@
 
 #include "trace/trace.h"
 
-/* The site of the stack in these modules, made if need be. If there is no memory, the site without
- * frames. */
-struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules);
+/* The site of the stack in these modules and that scope, whose name is shorter than
+ * SCOPE_PATH_BYTES; made if need be. If there is no memory, the site without frames. */
+struct site *site_find(
+    const uintptr_t *frames, unsigned count, uint64_t modules, const char *scope);
 
 /* The site made last; the others follow by `next`. */
 struct site *site_newest(void);

@@ -18,6 +18,7 @@
 #include "base/atomic.h"
 #include "base/macros.h"
 #include "base/probe.h"
+#include "scope/scope.h"
 
 struct big;
 struct fatal_line;
@@ -75,7 +76,8 @@ struct site {
     uint64_t remote_parts;             /* of these, freed by another thread */
     uint64_t realloc_parts;            /* of these, moved by realloc */
     uint64_t lifetime[SITE_LIFETIMES]; /* of these, parts by their lifetime */
-    uintptr_t frame[];                 /* addresses behind the calls, innermost first */
+    char scope[SCOPE_PATH_BYTES]; /* const: the name of the thread's scope (scope_name), or "" */
+    uintptr_t frame[];            /* addresses behind the calls, innermost first */
 };
 
 /* SITE_CHAINS chains by hash, the newest site first; mapped for the first site. The pointer and the

@@ -318,7 +318,7 @@ struct site *unwind_site(struct unwind_stack *stack, const struct trace_start *s
         skipped++;
     const uintptr_t *frames = walk.address + skipped;
     unsigned count = walk.count - skipped;
-    struct site *site = site_find(frames, count, modules_of_stack(frames, count));
+    struct site *site = site_find(frames, count, modules_of_stack(frames, count), "");
     keep(stack, kept, &walk, start, site);
     return site;
 }

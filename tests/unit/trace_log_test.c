@@ -70,7 +70,7 @@ static log_handle bear(uint32_t site, uint64_t bytes)
     if (!log_knows_site(site)) {
         const uintptr_t here = (uintptr_t)__builtin_return_address(0);
         const uintptr_t frames[] = {here, here, site};
-        log_site(site, frames, 3, birth.time_ns);
+        log_site(site, frames, 3, "", birth.time_ns);
     }
     return log_birth(&birth);
 }
