@@ -408,4 +408,8 @@
  * [scope#what-is-known-of-the-dead; none: misuse tests of scopes] */
 #define SCOPE_RECORDS_KEPT 256
 
+/* spans. So many of a destroyed scope keep their addresses until its record serves again.
+ * [scope#what-is-known-of-the-dead; none: misuse tests of scopes] */
+#define SCOPE_SPANS_KEPT 8
+
 #endif

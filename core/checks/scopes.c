@@ -69,7 +69,7 @@ void scope_check_all(void)
         spans += check_spans(scope, &scope->full, true);
         check_slab_lists(scope);
         ASSERT(spans == scope->spans);
-        ASSERT(scope_lives(scope) || (!scope->live_blocks && !spans));
+        ASSERT(scope_lives(scope) || (!scope->live_blocks && !scope->full.first));
         for (const struct hakmem_scope *inner = scope_first(); inner; inner = inner->next)
             if (scope_lives(inner) && inner->parent == scope) {
                 held.bytes += inner->live_bytes;

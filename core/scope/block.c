@@ -261,7 +261,8 @@ static struct found find(const void *block, const char *call)
 {
     struct found found = {.span = span_of(block)};
     struct hakmem_scope *scope = found.span->scope;
-    scope_lock(scope, call);
+    if (UNLIKELY(!scope_try_lock(scope)))
+        fatal_scope(call, FREE_BLOCK, block, ": in the ended ", scope->name);
     const char *wrong = is_wrong(&found, block);
     if (!wrong && found.slab && cache_has(scope, found.slab->size_class, block))
         wrong = FREE_BLOCK;

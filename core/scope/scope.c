@@ -53,9 +53,21 @@ static void end_samples(struct slab *slab)
             trace_now()->died(*slab_sample(slab, i));
 }
 
+/* Takes the memory of a detached span without blocks. A scope that stays keeps its addresses, and
+ * one that has ended those of a few spans, closed. False: it has to be unmapped. */
+static bool empty_span(struct span *span, unsigned *closed)
+{
+    if (span->is_block)
+        return false;
+    if (scope_lives(span->scope))
+        return os_purge(span->region.base, REGION_SIZE);
+    return os_address_space_limit() == SIZE_MAX && (*closed)++ < SCOPE_SPANS_KEPT &&
+           os_make_untouchable(span->region.base, REGION_SIZE);
+}
+
 /* Ends the slabs of a detached span, and makes it as new, but for its mapping. False: it has to be
- * unmapped, since it is not needed, or the system does not take its memory alone. */
-static bool renew(struct span *span)
+ * unmapped. */
+static bool renew(struct span *span, unsigned *closed)
 {
     if (UNLIKELY(span->sample != NULL))
         trace_now()->died(span->sample);
@@ -65,23 +77,23 @@ static bool renew(struct span *span)
             end_samples(slab), span_free_record(slab);
         ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit], NULL);
     }
-    if (span->is_block || !scope_lives(span->scope) || !os_purge(span->region.base, REGION_SIZE))
+    if (!empty_span(span, closed))
         return false;
     poison(span->region.base, REGION_SIZE);
     span->free_units = span->clean_units = UINT32_MAX;
     return true;
 }
 
-/* Gives back what was detached. A scope that stays keeps its addresses, so that a later free of one
- * of its blocks is known; its spans with huge pages serve last. */
+/* Gives back what was detached. Spans with huge pages serve last. */
 static void give_back(struct hakmem_scope *scope, struct list *gone)
 {
     struct list kept[2] = {{NULL}, {NULL}};
+    unsigned closed = 0;
     struct list_node *node;
     while ((node = gone->first) != NULL) {
         struct span *span = span_by_node(node);
         list_remove(node);
-        if (renew(span))
+        if (renew(span, &closed))
             list_push(&kept[span->huge], node);
         else
             span_unmap(span);
@@ -144,7 +156,8 @@ size_t scope_resident(const struct hakmem_scope *scope)
     size_t bytes = 0;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         const struct span *span = (struct span *)region;
-        if (region->kind == REGION_SCOPE && (!scope || scope_is_inside(span->scope, scope)))
+        if (region->kind == REGION_SCOPE && scope_lives(span->scope) &&
+            (!scope || scope_is_inside(span->scope, scope)))
             bytes += os_resident_bytes(region->base, span->bytes);
     }
     return bytes;
@@ -169,8 +182,9 @@ size_t scope_live_of_all(void)
 
 void scope_describe(struct text *text, const void *address)
 {
-    text_string(text, "in scope '");
-    text_string(text, span_of(address)->scope->name);
+    const struct hakmem_scope *scope = span_of(address)->scope;
+    text_string(text, scope_lives(scope) ? "in scope '" : "in the ended scope '");
+    text_string(text, scope->name);
     text_char(text, '\'');
 }
 

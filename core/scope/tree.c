@@ -9,6 +9,7 @@
 #include "os/cancel.h"
 #include "os/fatal.h"
 #include "scope/cache.h"
+#include "scope/span.h"
 #include "thread/heap.h"
 
 struct lock scope_records_lock;
@@ -52,6 +53,11 @@ static struct hakmem_scope *reuse_scope(void)
         ended_count--;
     }
     lock_release(&scope_records_lock);
+    struct list_node *node;
+    while (scope && (node = scope->open.first) != NULL) {
+        span_unlist(span_by_node(node));
+        span_unmap(span_by_node(node));
+    }
     return scope;
 }
 

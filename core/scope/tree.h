@@ -8,8 +8,8 @@
  *       request  live: 2 blocks
  *
  * A record is made once and never given back. An ended scope's waits behind SCOPE_RECORDS_KEPT
- * others before it serves again, with its name, so that a stale pointer to it mostly leads to a
- * message.
+ * others before it serves again, with its name and the addresses of some spans, so that a stale
+ * pointer to it, or to a block, mostly leads to a message.
  *
  * Lock: that of the tree guards all fields that do not say otherwise.
  */
@@ -54,7 +54,7 @@ extern struct lock scope_records_lock;
 /* All records, the newest first, live and ended. Any thread. */
 struct hakmem_scope *scope_first(void);
 
-/* Lets the record of an ended scope, which holds nothing, wait for its next use. To be called
+/* Lets the record of an ended scope, which has no blocks, wait for its next use. To be called
  * without locks. */
 void scope_retire(struct hakmem_scope *scope);
 

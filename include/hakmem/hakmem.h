@@ -211,8 +211,9 @@ HAKMEM_API int hakmem_option_set(const char *name, long value);
  * there as well, and it ends with that.
  *
  * A mistake ends the program, with a line that names the scope: a call with a scope that was
- * destroyed, a malloc in one, a second free, and the free of a block after its scope was reset. Of
- * a scope that was destroyed long ago, and of its blocks, nothing is known any more.
+ * destroyed, a malloc in one, a second free, and the free of a block after its scope was reset or
+ * destroyed. Of a scope that was destroyed long ago, of the blocks above 2 MiB of any, and of those
+ * that a large one had besides its first 16 MiB, nothing is known any more.
  *
  * None of these may be called in a signal handler. The hardened library has no scopes. */
 struct hakmem_scope;

@@ -1,5 +1,12 @@
 /* Mistakes with scopes, and with blocks of scopes. The hardened library has none. */
+#include <pthread.h>
+#include <semaphore.h>
+#include <unistd.h>
+
 #include "misuse.h"
+
+static struct hakmem_scope *staying;
+static sem_t freed;
 
 static struct hakmem_scope *new_scope(void)
 {
@@ -68,6 +75,73 @@ CASE(scope, double_outside)
     survived();
 }
 
+/* Enters the scope, stays until it has a cache there, frees the block, and goes on to live. */
+static void *free_and_stay(void *block)
+{
+    (void)hakmem_scope_enter(staying);
+    for (int i = 0; i < 200; i++)
+        free(hide(need(malloc(100))));
+    free(block);
+    (void)sem_post(&freed);
+    (void)pause();
+    return NULL;
+}
+
+/* A block lies in the cache of a thread that stays in the scope, and another thread frees it.
+ * tiny, mid, large: at once | free(): double free of BAD: in scope 'victim'
+ * big: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * hardened all: not applicable */
+CASE(scope, double_across)
+{
+    pthread_t thread;
+    char *block = scoped(staying = new_scope(), size);
+    (void)sem_init(&freed, 0, 0);
+    (void)pthread_create(&thread, NULL, free_and_stay, block);
+    (void)sem_wait(&freed);
+    free(hide(block));
+    survived();
+}
+
+static void *destroy_it(void *unused)
+{
+    (void)unused;
+    hakmem_scope_destroy(staying);
+    return NULL;
+}
+
+/* A thread that stays in a scope goes on allocating when another one has destroyed it.
+ * any: at once | malloc(): use after the end of BAD: scope 'victim'
+ * hardened any: not applicable */
+CASE(scope, malloc_staying)
+{
+    pthread_t thread;
+    announce(staying = new_scope(), NULL);
+    (void)hakmem_scope_enter(staying);
+    for (int i = 0; i < 200; i++)
+        free(hide(need(malloc(100))));
+    (void)pthread_create(&thread, NULL, destroy_it, NULL);
+    (void)pthread_join(thread, NULL);
+    need(malloc(100));
+    survived();
+}
+
+/* A thread that stays in a scope frees a block of it when another one has destroyed it.
+ * tiny, mid, large: at once | free(): double free of BAD: in the ended scope 'victim'
+ * big: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * hardened all: not applicable */
+CASE(scope, free_staying)
+{
+    pthread_t thread;
+    (void)hakmem_scope_enter(staying = new_scope());
+    for (int i = 0; i < 200; i++)
+        free(hide(need(malloc(100))));
+    char *block = announced(need(malloc(size)));
+    (void)pthread_create(&thread, NULL, destroy_it, NULL);
+    (void)pthread_join(thread, NULL);
+    free(hide(block));
+    survived();
+}
+
 /* A pointer into a block of a scope is freed.
  * all: at once | free(): invalid pointer BAD: in scope 'victim'
  * hardened all: not applicable */
@@ -93,7 +167,8 @@ CASE(scope, free_after_reset)
 }
 
 /* A block is freed after its scope was destroyed.
- * all: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * tiny, mid, large: at once | free(): double free of BAD: in the ended scope 'victim'
+ * big: at once | free(): invalid pointer BAD: not allocated by hakmem
  * hardened all: not applicable */
 CASE(scope, free_after_destroy)
 {
