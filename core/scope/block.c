@@ -45,14 +45,14 @@ static void open_cache(struct scope_cache *cache)
     ATOMIC_STORE_RELAXED(&cache->state, CACHE_OPEN);
 }
 
-/* Opens a cache of which nothing is left, unless the scope is bounded, and puts a batch of the
- * slab's blocks into it. The lock. */
+/* Opens a cache of which nothing is left, unless a limit is not far, and puts a batch of the slab's
+ * blocks into it. The lock. */
 static void fill_cache(struct scope_cache *cache, struct hakmem_scope *scope, struct slab *slab)
 {
     void *blocks[SCOPE_CACHED / 2];
     unsigned size_class = slab->size_class;
     size_t size = size_classes[size_class].size;
-    if (cache->state == CACHE_GONE && !scope_is_bounded(scope))
+    if (cache->state == CACHE_GONE && scope_has_room(scope, MIB))
         open_cache(cache);
     if (cache->state != CACHE_OPEN || cache->count[size_class])
         return;
@@ -172,7 +172,7 @@ static struct scope_cache *make_cache(struct hakmem_scope *scope)
 /* Makes the calling thread a cache if that pays, and empties it of what has to go back. */
 static void prepare_cache(struct scope_entry *entry)
 {
-    if (!entry->cache && !scope_is_bounded(entry->scope) && ++entry->calls == SCOPE_PAYS)
+    if (!entry->cache && ++entry->calls == SCOPE_PAYS)
         entry->cache = make_cache(entry->scope);
     struct scope_cache *cache = entry->cache;
     if (cache && ATOMIC_LOAD_RELAXED(&cache->state) == CACHE_SHUT)

@@ -1,8 +1,8 @@
 /* Caches: free blocks of a scope at hand for a thread that stays in it.
  *
- * A thread that has allocated SCOPE_PAYS times since it entered a scope gets a cache, if nothing
- * bounds that scope: for each class of short blocks some free ones, which it takes and puts without
- * a lock, and moves in batches under it.
+ * A thread that has allocated SCOPE_PAYS times since it entered a scope gets a cache: for each
+ * class of short blocks some free ones, which it takes and puts without a lock, and moves in
+ * batches under it.
  *
  *     scope_entered -> entry -> cache:  class 1 | block | block |    ... 48
  *                                               count ^

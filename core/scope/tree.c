@@ -184,12 +184,17 @@ bool scope_is_inside(const struct hakmem_scope *scope, const struct hakmem_scope
     return scope;
 }
 
+static bool is_half_full(const struct hakmem_scope *scope)
+{
+    return scope->live_bytes > scope->limit / 2;
+}
+
 void scope_limit(struct hakmem_scope *scope, size_t limit)
 {
     int type = cancel_put_off();
     scope_lock(scope, "hakmem_scope_limit");
-    ATOMIC_STORE_RELAXED(&scope->limit, limit ? limit : SIZE_MAX);
-    if (limit)
+    scope->limit = limit ? limit : SIZE_MAX;
+    if (is_half_full(scope))
         cache_shut(scope, CACHE_SHUT);
     scope_unlock(scope);
     cancel_restore(type);
@@ -200,7 +205,7 @@ struct hakmem_scope *scope_at_limit(struct hakmem_scope *scope, size_t bytes)
     for (; scope; scope = scope->parent) {
         if (LIKELY(bytes <= scope->limit && scope->live_bytes <= scope->limit - bytes))
             continue;
-        /* Threads that have not come by since it got its limit may have caches. */
+        /* Threads that have not come by since it was half full may have caches. */
         struct hakmem_scope_figures usage = {.live_bytes = scope->live_bytes};
         cache_take_off(scope, &usage);
         if (bytes > scope->limit || usage.live_bytes > scope->limit - bytes)
@@ -209,17 +214,20 @@ struct hakmem_scope *scope_at_limit(struct hakmem_scope *scope, size_t bytes)
     return NULL;
 }
 
-bool scope_is_bounded(const struct hakmem_scope *scope)
+bool scope_has_room(const struct hakmem_scope *scope, size_t bytes)
 {
-    while (scope && ATOMIC_LOAD_RELAXED(&scope->limit) == SIZE_MAX)
+    while (scope && scope->live_bytes + bytes <= scope->limit / 2)
         scope = scope->parent;
-    return scope;
+    return !scope;
 }
 
 void scope_count(struct hakmem_scope *scope, size_t bytes, size_t blocks)
 {
     for (; scope; scope = scope->parent) {
+        bool was = is_half_full(scope);
         scope->live_bytes += bytes;
         scope->live_blocks += blocks;
+        if (UNLIKELY(!was && is_half_full(scope)))
+            cache_shut(scope, CACHE_SHUT);
     }
 }

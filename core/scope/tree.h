@@ -35,7 +35,7 @@ struct hakmem_scope {
     void *argument;
     struct lock lock;   /* used in a root alone */
     bool lives;         /* atomic, any thread: release on store pairs with acquire on load */
-    size_t limit;       /* of live_bytes; atomic relaxed, read by any thread */
+    size_t limit;       /* of live_bytes, but for caches; SIZE_MAX: none */
     size_t live_bytes;  /* with the scopes inside it, and what their caches have (scope/cache.h) */
     size_t live_blocks; /* the same */
     struct list open;   /* spans with free units */
@@ -80,10 +80,12 @@ bool scope_is_inside(const struct hakmem_scope *scope, const struct hakmem_scope
  * all have. */
 struct hakmem_scope *scope_at_limit(struct hakmem_scope *scope, size_t bytes);
 
-/* Whether the scope or one around it has a limit. Any thread. */
-bool scope_is_bounded(const struct hakmem_scope *scope);
+/* Whether so many bytes more would leave the scope and those around it below half of their limits.
+ */
+bool scope_has_room(const struct hakmem_scope *scope, size_t bytes);
 
-/* Counts blocks that came, or, with negative numbers, went, in the scope and those around it. */
+/* Counts blocks that came, or, with negative numbers, went, in the scope and those around it. Shuts
+ * the caches of one that is half full with that. */
 void scope_count(struct hakmem_scope *scope, size_t bytes, size_t blocks);
 
 /* Asks the callback of a scope that lacks so many bytes to make room; true: it says that trying

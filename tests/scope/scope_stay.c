@@ -55,8 +55,68 @@ static void check_apart(char **blocks)
         CHECK(*(int *)blocks[i] == i && blocks[i][malloc_usable_size(blocks[i]) - 1] == i % 100);
 }
 
+/* ---- A limit --------------------------------------------------------------------------------- */
+
+enum { ROOM = 4096 }; /* blocks of the size below */
+
+static struct hakmem_scope *bounded;
+static pthread_barrier_t turn;
+
+/* Has blocks at hand when the scope becomes full, and gets none of them then. */
+static void *stay_in_full(void *unused)
+{
+    void *blocks[20];
+    CHECK(hakmem_scope_enter(bounded) == 0);
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 200; i++)
+            free(malloc(1000));
+        pthread_barrier_wait(&turn);
+        pthread_barrier_wait(&turn);
+        CHECK(!malloc(1000));
+        pthread_barrier_wait(&turn);
+        pthread_barrier_wait(&turn);
+        for (int i = 0; i < 20; i++)
+            CHECK((blocks[i] = malloc(1000)) != NULL);
+        for (int i = 0; i < 20; i++)
+            free(blocks[i]);
+    }
+    hakmem_scope_leave(bounded);
+    return unused;
+}
+
+/* Blocks at hand, here and there, neither pass the limit nor use it up. */
+static void a_limit_is_exact(void)
+{
+    static void *blocks[ROOM];
+    pthread_t thread;
+    bounded = make_scope("bounded", ROOM * 1024);
+    CHECK(pthread_barrier_init(&turn, NULL, 2) == 0);
+    CHECK(pthread_create(&thread, NULL, stay_in_full, NULL) == 0);
+    CHECK(hakmem_scope_enter(bounded) == 0);
+    for (int round = 0; round < 3; round++) {
+        pthread_barrier_wait(&turn);
+        for (int i = 0; i < ROOM; i++) {
+            CHECK((blocks[i] = malloc(1000)) != NULL);
+            if (i % 5 == 0)
+                free(malloc(round ? 1 : 1000));
+        }
+        CHECK(!malloc(1));
+        check_live(bounded, ROOM, ROOM * 1024);
+        pthread_barrier_wait(&turn);
+        pthread_barrier_wait(&turn);
+        for (int i = 0; i < ROOM; i++)
+            free(blocks[i]);
+        pthread_barrier_wait(&turn);
+    }
+    hakmem_scope_leave(bounded);
+    pthread_join(thread, NULL);
+    check_live(bounded, 0, 0);
+    hakmem_scope_destroy(bounded);
+}
+
 int main(void)
 {
+    a_limit_is_exact();
     static char *blocks[STAYS];
     static void *freed[1000];
     struct hakmem_scope *scope = make_scope("outer", 0);
