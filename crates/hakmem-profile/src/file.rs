@@ -23,8 +23,11 @@ pub(crate) const TEXT_BYTES: usize = 4096;
 /// Frames that a site has at most: a stack of so many was cut off at its outer end.
 pub const FRAMES_MAX: usize = 32;
 pub(crate) const PATH_BYTES: usize = 904;
-/// Bytes of a record of each kind that are understood; files may have longer ones.
-pub(crate) const RECORD_BYTES: [usize; 4] = [320, 64, 200, 1024];
+/// Bytes that a record of each kind has at least.
+const RECORD_BYTES: [usize; 4] = [SITE_BYTES - SCOPE_BYTES, 64, 200, 1024];
+/// Of a site; older files leave out the scope at its end.
+pub(crate) const SITE_BYTES: usize = 416;
+pub(crate) const SCOPE_BYTES: usize = 96;
 
 /// Why nothing of a file can be read.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -113,10 +116,12 @@ pub struct Site {
     pub realloc_bytes: u64,
     /// Return addresses, the innermost first.
     pub frames: Vec<u64>,
+    /// The scope that the thread was in, behind those around it; empty: none.
+    pub scope: String,
 }
 
 impl Site {
-    /// All but the frames, in the order of the file.
+    /// All but the frames and the scope, in the order of the file.
     pub(crate) fn numbers(&mut self) -> [&mut u64; 7] {
         [
             &mut self.time_ns,
@@ -558,6 +563,7 @@ fn read_site(number: usize, record: &Fields, recording: &mut Recording) {
         *number = record.count(8 + 8 * index);
     }
     site.frames = (0..frames).map(|i| record.u64(64 + 8 * i)).collect();
+    site.scope = record.text(SITE_BYTES - SCOPE_BYTES, SCOPE_BYTES);
 }
 
 /// `None`: what it says cannot be.

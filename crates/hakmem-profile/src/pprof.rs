@@ -58,6 +58,16 @@ mod proto {
         pub location_id: Vec<u64>,
         #[prost(int64, repeated, tag = "2")]
         pub value: Vec<i64>,
+        #[prost(message, repeated, tag = "3")]
+        pub label: Vec<Label>,
+    }
+
+    #[derive(Clone, Copy, PartialEq, prost::Message)]
+    pub struct Label {
+        #[prost(int64, tag = "1")]
+        pub key: i64,
+        #[prost(int64, tag = "2")]
+        pub text: i64,
     }
 
     #[derive(Clone, Copy, PartialEq, prost::Message)]
@@ -117,7 +127,7 @@ mod proto {
     }
 }
 
-use proto::{Function, Line, Location, Mapping, Profile, ValueType};
+use proto::{Function, Label, Line, Location, Mapping, Profile, ValueType};
 
 /// The bytes of the file, which shows first what lived at the end.
 pub fn render(analysis: &Analysis) -> Vec<u8> {
@@ -174,9 +184,23 @@ fn profile(analysis: &Analysis, first: Measure) -> Profile {
             let amount = site.amount(*measure);
             [amount.blocks.round() as i64, amount.bytes.round() as i64]
         });
+        let values = values.collect();
+        let scope = analysis
+            .recording
+            .sites
+            .get(site.site)
+            .map(|it| &it.scope[..]);
+        let scope = scope.filter(|scope| !scope.is_empty());
+        // That is a label here, and no frame.
+        let calls = &locations[..locations.len() - locations.len().min(scope.iter().len())];
+        let label = scope.map(|scope| Label {
+            key: builder.string("scope"),
+            text: builder.string(scope),
+        });
         builder.profile.sample.push(proto::Sample {
-            location_id: locations.iter().map(|number| *number as u64 + 1).collect(),
-            value: values.collect(),
+            location_id: calls.iter().map(|number| *number as u64 + 1).collect(),
+            value: values,
+            label: label.into_iter().collect(),
         });
     }
     // In use is what lived at the end.

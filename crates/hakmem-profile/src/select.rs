@@ -40,6 +40,7 @@ pub(crate) fn forget_sums(recording: &mut Recording) {
         *site = Site {
             time_ns: site.time_ns,
             frames: std::mem::take(&mut site.frames),
+            scope: std::mem::take(&mut site.scope),
             ..Site::default()
         };
     }

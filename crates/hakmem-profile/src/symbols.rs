@@ -3,7 +3,7 @@
 //! They come from the files that were loaded, if these are still the same (by build id), from their
 //! debug files, and from the maps that run-time compilers leave in `/tmp/perf-PID.map`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::{Duration, UNIX_EPOCH};
@@ -66,7 +66,29 @@ impl Symbols {
         symbols.frames = resolver.frames.into_iter().collect();
         symbols.trim_allocator();
         symbols.mark_wrappers(|_| false);
+        symbols.add_scopes(recording);
         symbols
+    }
+
+    /// The scope of a site stands behind its outermost frame, in a location without an address.
+    fn add_scopes(&mut self, recording: &Recording) {
+        let mut known: HashMap<&str, usize> = HashMap::new();
+        for (site, stack) in recording.sites.iter().zip(&mut self.stacks) {
+            if !site.scope.is_empty() {
+                let location = *known.entry(&site.scope).or_insert_with(|| {
+                    self.frames.push(Frame {
+                        function: format!("scope {}", one_line(&site.scope)),
+                        ..Frame::default()
+                    });
+                    self.locations.push(Location {
+                        frames: vec![self.frames.len() - 1],
+                        ..Location::default()
+                    });
+                    self.locations.len() - 1
+                });
+                stack.push(location);
+            }
+        }
     }
 
     /// The frames of a site, the innermost first.

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use indexmap::IndexMap;
 
 use crate::analysis::{Amount, Analysis, Measure, SiteFigures};
-use crate::file::Recording;
+use crate::file::{Recording, Site};
 use crate::findings;
 use crate::symbols::Frame;
 use crate::units::{blocks, bytes, duration, many, one_line, percent, share, signed_bytes};
@@ -187,7 +187,8 @@ fn groups(analysis: &Analysis, measure: Measure, frames: usize) -> IndexMap<Vec<
 }
 
 /// The frames of a site that tell something: from its owner on, without functions that only pass
-/// on what others ask for, and without those that every program and thread begins with.
+/// on what others ask for, and without those that every program and thread begins with. The scope
+/// comes second, where it is seen.
 fn telling_frames(analysis: &Analysis, site: usize) -> Vec<&Frame> {
     const BEGINNING: [&str; 7] = [
         "_start",
@@ -200,10 +201,17 @@ fn telling_frames(analysis: &Analysis, site: usize) -> Vec<&Frame> {
     ];
     let begins = |frame: &Frame| BEGINNING.contains(&frame.function.as_str());
     let mut frames: Vec<&Frame> = analysis.symbols.frames_from_owner(site).collect();
+    let has_scope = |site: &Site| !site.scope.is_empty();
+    let scope = match analysis.recording.sites.get(site).is_some_and(has_scope) {
+        true => frames.pop(),
+        false => None,
+    };
     let outermost = frames.iter().rposition(|frame| !begins(frame));
     frames.truncate(outermost.map_or(frames.len(), |place| place + 1));
     let mut first = true;
     frames.retain(|frame| std::mem::take(&mut first) || !frame.wrapper);
+    let below_owner = frames.len().min(1);
+    frames.splice(below_owner..below_owner, scope);
     frames
 }
 

@@ -2,11 +2,12 @@
 
 use crate::file::{
     Header, Module, Recording, Sample, Site, Snapshot, ATTACHED, EXTENT_HEAD, EXTENT_MAGIC,
-    FRAMES_MAX, LOOK, MAGIC, PATH_BYTES, RECORD_BYTES, TEXT_BYTES, VERSION,
+    FRAMES_MAX, LOOK, MAGIC, PATH_BYTES, SCOPE_BYTES, SITE_BYTES, TEXT_BYTES, VERSION,
 };
 
 const HEADER_BYTES: usize = 65536;
 const EXTENT_BYTES: usize = 65536;
+const RECORD_BYTES: [usize; 4] = [SITE_BYTES, 64, 200, 1024];
 
 /// Numbers and texts at places of a record.
 pub(crate) struct Record(pub Vec<u8>);
@@ -122,6 +123,8 @@ fn site(site: &Site) -> Record {
     for (place, number) in numbers.iter().chain(frames).enumerate() {
         record.u64(8 + 8 * place, *number);
     }
+    let place = SITE_BYTES - SCOPE_BYTES;
+    record.bytes(place, SCOPE_BYTES - 1, site.scope.as_bytes());
     record
 }
 
@@ -210,6 +213,7 @@ mod tests {
                 .map(|number| Site {
                     born_bytes: number,
                     frames: vec![number; number as usize % 33],
+                    scope: "x".repeat(number as usize % SCOPE_BYTES),
                     ..Site::default()
                 })
                 .collect(),

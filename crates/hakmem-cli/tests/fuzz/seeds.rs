@@ -34,6 +34,7 @@ pub fn recording(sites: u64) -> Vec<u8> {
         frames: (0..site % 5)
             .map(|frame| CODE + site * 16 * frame)
             .collect(),
+        scope: "scope".repeat(site as usize % 3),
     };
     let sample = |number: u64| Sample {
         site: (number % sites) as u32,

@@ -5,5 +5,6 @@ mod formats;
 #[path = "../../../hakmem-report/tests/report/page.rs"]
 mod page;
 mod reading;
+mod scopes;
 mod selection;
 mod support;
