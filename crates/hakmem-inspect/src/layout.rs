@@ -71,6 +71,14 @@ impl Field {
         number(object, self.offset, self.bytes)
     }
 
+    /// The text in the field, up to a NUL.
+    pub fn text(self, object: &[u8]) -> String {
+        let bytes = object.get(self.offset..self.offset.saturating_add(self.bytes));
+        let bytes = bytes.unwrap_or_default();
+        let end = bytes.iter().position(|&byte| byte == 0);
+        String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+    }
+
     /// An element, a number of so many bytes, of the array that the field is.
     pub fn element(self, object: &[u8], index: usize, bytes: usize) -> u64 {
         match (index + 1) * bytes <= self.bytes {

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::layout::{Field, Layout};
+use crate::classes::SizeClass;
+use crate::layout::{length_to, Field, Layout};
 use crate::memory::Memory;
 use crate::regions::Regions;
 use crate::residency::Residency;
@@ -39,7 +40,7 @@ pub struct Scope {
     pub parent: u64,
     /// Its name.
     pub name: String,
-    /// Blocks that were handed out and not freed, with those of the scopes inside it.
+    /// Blocks that the program has, with those of the scopes inside it.
     pub live_blocks: u64,
     /// Usable bytes of those.
     pub live_bytes: u64,
@@ -65,6 +66,9 @@ pub struct ScopeReport {
 /// Scopes in scopes are not nested deeper.
 const DEPTH: usize = 64;
 
+/// More caches of threads than a tree has.
+const CACHES_MAX: usize = 1 << 16;
+
 /// What is needed of the layout.
 struct Shape {
     bytes: usize,
@@ -73,6 +77,11 @@ struct Shape {
     live_bytes: Field,
     live_blocks: Field,
     name: Field,
+    /// 0 in the record of an ended scope; older libraries do not tell it.
+    lives: Option<Field>,
+    /// The list of caches, in the record of the outermost scope; of one of these, its node there,
+    /// scope, and counts by class. Older libraries do not tell it.
+    caches: Option<(Field, [Field; 3])>,
 }
 
 impl Shape {
@@ -89,27 +98,66 @@ impl Shape {
             live_bytes: field("live_bytes")?,
             live_blocks: field("live_blocks")?,
             name: field("name")?,
+            lives: field("lives"),
+            caches: field("caches").zip(
+                layout
+                    .fields("scope_cache", ["by_tree", "scope", "count"])
+                    .ok(),
+            ),
         })
     }
 
+    /// `None`: it has ended.
     fn read(&self, memory: &dyn Memory, address: u64) -> Option<Scope> {
         let record = memory.bytes(address, self.bytes)?;
-        let name = record.get(self.name.offset..)?.get(..self.name.bytes)?;
-        let end = name.iter().position(|&byte| byte == 0);
+        self.lives
+            .is_none_or(|it| it.of(&record) != 0)
+            .then_some(())?;
         let limit = self.limit.of(&record);
         Some(Scope {
             address,
             parent: self.parent.of(&record),
-            name: String::from_utf8_lossy(&name[..end?]).into_owned(),
+            name: self.name.text(&record),
             live_blocks: self.live_blocks.of(&record),
             live_bytes: self.live_bytes.of(&record),
             limit_bytes: if limit == u64::MAX { 0 } else { limit },
         })
     }
+
+    /// Blocks and bytes that threads have at hand in a tree, each with its scope: there they count
+    /// as live.
+    fn cached(
+        &self,
+        memory: &dyn Memory,
+        root: u64,
+        classes: &[SizeClass],
+    ) -> Vec<(u64, u64, u64)> {
+        let Some((caches, fields)) = self.caches else {
+            return Vec::new();
+        };
+        let [node, scope, count] = fields;
+        let read = |address: u64| memory.word(address).filter(|&next| next != 0);
+        let nodes = std::iter::successors(read(caches.at(root)), |&address| read(address));
+        let cached = |address: u64| {
+            let cache =
+                memory.bytes(address.wrapping_sub(node.offset as u64), length_to(&fields))?;
+            let counts = || (0..count.bytes).map(|class| count.element(&cache, class, 1));
+            let bytes = counts()
+                .zip(classes)
+                .map(|(blocks, class)| blocks.saturating_mul(class.size));
+            Some((scope.of(&cache), counts().sum(), bytes.sum()))
+        };
+        nodes.take(CACHES_MAX).filter_map(cached).collect()
+    }
 }
 
 /// The scopes that have spans, and those around them, by address.
-pub(crate) fn scopes(memory: &dyn Memory, layout: &Layout, regions: &Regions) -> Vec<Scope> {
+pub(crate) fn scopes(
+    memory: &dyn Memory,
+    layout: &Layout,
+    regions: &Regions,
+    classes: &[SizeClass],
+) -> Vec<Scope> {
     let Some(shape) = Shape::of(layout) else {
         return Vec::new();
     };
@@ -125,6 +173,24 @@ pub(crate) fn scopes(memory: &dyn Memory, layout: &Layout, regions: &Regions) ->
             };
             address = scope.parent;
             scopes.insert(scope.address, scope);
+        }
+    }
+    let roots: Vec<u64> = scopes
+        .values()
+        .filter(|scope| scope.parent == 0)
+        .map(|scope| scope.address)
+        .collect();
+    for (mut address, blocks, bytes) in roots
+        .into_iter()
+        .flat_map(|root| shape.cached(memory, root, classes))
+    {
+        for _ in 0..DEPTH {
+            let Some(scope) = scopes.get_mut(&address) else {
+                break;
+            };
+            scope.live_blocks = scope.live_blocks.saturating_sub(blocks);
+            scope.live_bytes = scope.live_bytes.saturating_sub(bytes);
+            address = scope.parent;
         }
     }
     scopes.into_values().collect()

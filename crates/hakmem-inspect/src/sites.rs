@@ -25,6 +25,8 @@ pub struct Site {
     pub live_samples: u64,
     /// Addresses behind the calls, the innermost first.
     pub frames: Vec<u64>,
+    /// The scope that the thread was in, behind those around it; empty: none.
+    pub scope: String,
 }
 
 /// More sites than any program has.
@@ -82,6 +84,8 @@ struct Figures {
     born: [Field; 3],
     dead: [Field; 3],
     parts: u64,
+    /// Older libraries do not tell it.
+    scope: Field,
 }
 
 impl Figures {
@@ -90,6 +94,7 @@ impl Figures {
             born: layout.fields("site", ["born_samples", "born_bytes", "born_parts"])?,
             dead: layout.fields("site", ["dead_samples", "dead_bytes", "dead_parts"])?,
             parts: layout.constant("SITE_PARTS", 1 << 16)?.max(1) as u64,
+            scope: layout.field("site.scope").unwrap_or_default(),
         })
     }
 
@@ -106,6 +111,7 @@ impl Figures {
             allocated_blocks: blocks(parts),
             samples,
             live_samples: samples.saturating_sub(dead_samples),
+            scope: self.scope.text(record),
             ..Site::default()
         }
     }

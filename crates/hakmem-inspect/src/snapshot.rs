@@ -154,7 +154,7 @@ impl Snapshot {
             cycles: Cycles::read(memory, layout).unwrap_or_default(),
             sites: sites(memory, layout).unwrap_or_default(),
             samples: live_samples(memory, layout, &regions),
-            scopes: scopes(memory, layout, &regions),
+            scopes: scopes(memory, layout, &regions, &classes),
             classes,
             regions,
             heaps,

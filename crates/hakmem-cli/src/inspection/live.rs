@@ -48,7 +48,7 @@ const STACKS_MAX: usize = 10_000;
 
 /// Names of stacks that were found already: a program is looked at again and again.
 #[derive(Clone, Debug, Default)]
-pub struct Names(HashMap<Vec<u64>, Stack>);
+pub struct Names(HashMap<(Vec<u64>, String), Stack>);
 
 impl Names {
     /// The sites that hold most, so many of them.
@@ -62,21 +62,24 @@ impl Names {
         if self.0.len() > STACKS_MAX {
             self.0.clear();
         }
-        let new = |site: &&&Site| !self.0.contains_key(&site.frames);
+        let key = |site: &Site| (site.frames.clone(), site.scope.clone());
+        let new = |site: &&&Site| !self.0.contains_key(&key(site));
         let new = sites.iter().filter(new);
         let new: Vec<Site> = new.map(|&site| site.clone()).collect();
         if !new.is_empty() {
             let recording = recording(report, &new);
             let symbols = Symbols::resolve_below(&recording, &root(&report.source));
             for (number, site) in new.into_iter().enumerate() {
-                self.0.insert(site.frames, stack(&symbols, number));
+                self.0
+                    .insert((site.frames, site.scope), stack(&symbols, number));
             }
         }
         sites.iter().map(|site| self.named(site)).collect()
     }
 
     fn named(&self, site: &Site) -> NamedSite {
-        let (owner, frames) = self.0.get(&site.frames).cloned().unwrap_or_default();
+        let key = (site.frames.clone(), site.scope.clone());
+        let (owner, frames) = self.0.get(&key).cloned().unwrap_or_default();
         NamedSite {
             owner,
             live_bytes: site.live_bytes,
@@ -188,6 +191,7 @@ fn site_of(site: &Site) -> file::Site {
         dead_samples: site.samples.saturating_sub(site.live_samples),
         dead_bytes: site.allocated_bytes.saturating_sub(site.live_bytes),
         frames: site.frames.clone(),
+        scope: site.scope.clone(),
         ..file::Site::default()
     }
 }
