@@ -349,7 +349,7 @@ int main(int argc, char **argv)
         slots[i].scope = -1;
     }
     for (int i = SCOPES - 1; i >= 0; i--) {
-        shadows[i].limit = i % 5 == 1 ? 2 * MIB : 0;
+        shadows[i].limit = i % 5 == 1 ? (size_t)(2 + i % 3 * 2) * MIB : 0;
         make(i);
     }
     for (uintptr_t i = 0; i < THREADS; i++)
