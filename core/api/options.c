@@ -161,9 +161,20 @@ static bool parse_word(const char *words, const char *value, size_t length, long
     return false;
 }
 
+/* By how many bits a letter behind a number moves it, which is in this unit: `100M`, where MiB are
+ * meant, by none; without such a letter -1. */
+static int parse_scale(const char *unit, char letter)
+{
+    static const char scales[] = "KMG";
+    const char *meant = strchr(scales, *unit), *told = strchr(scales, letter);
+    return *unit && letter && meant && told && told >= meant ? 10 * (int)(told - meant) : -1;
+}
+
 static bool parse_number(
     const struct option *option, const char *value, size_t length, long *parsed)
 {
+    int scale = length > 1 ? parse_scale(option->unit, value[length - 1]) : -1;
+    length -= scale >= 0;
     bool negative = length > 0 && value[0] == '-', number = length > negative;
     long result = 0;
     for (size_t i = negative; i < length; i++) {
@@ -171,6 +182,7 @@ static bool parse_number(
         if (number && result <= option->max)
             result = result * 10 + (value[i] - '0');
     }
+    result = scale > 0 ? result << scale : result;
     *parsed = negative ? -result : result;
     return number && *parsed >= option->min && *parsed <= option->max;
 }

@@ -134,7 +134,11 @@ class Complaints(unittest.TestCase):
                 ("magazine_kib", "1025", "1 to 1024, in KiB"),
                 ("big_cache_mib", "99999999999999999999999999", "0 to 65536, in MiB"),
                 ("big_cache_mib", "-99999999999999999999999999", "0 to 65536, in MiB"),
-                ("big_cache_mib", "100M", "0 to 65536, in MiB"),
+                ("big_cache_mib", "100K", "0 to 65536, in MiB"),
+                ("big_cache_mib", "65G", "0 to 65536, in MiB"),
+                ("big_cache_mib", "M", "0 to 65536, in MiB"),
+                ("magazine_kib", "2M", "1 to 1024, in KiB"),
+                ("shards", "1K", "0 to 64"),
                 ("purge_delay_ms", "3600001", "0 to 3600000, in ms")):
             line = (f"hakmem: option {name} cannot be {wrong}: it is a number from {values}; "
                     f"it stays {PRESETS['balanced'][name]}")
@@ -256,6 +260,10 @@ class AtRunTime(unittest.TestCase):
     def test_a_limit_comes_and_goes(self):
         self.assertEqual(self.change("limit_mib", 5, LIMIT_MIB="9"), (9 << 20, 5 << 20))
         self.assertEqual(self.change("limit_mib", 5)[1], 5 << 20)
+
+    def test_numbers_may_have_a_unit(self):
+        for text, mib in ("9M", 9), ("2G", 2 << 10), ("1048576G", 1 << 30):
+            self.assertEqual(self.change("limit_mib", 5, LIMIT_MIB=text)[0], mib << 20)
 
 
 class Fallback(unittest.TestCase):
