@@ -15,12 +15,13 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::panic::catch_unwind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Parser;
 use hakmem_cli::cli::Cli;
 use mutate::{Random, Seed};
+use tempfile::{tempdir, tempdir_in, TempDir};
 
 const INPUTS: usize = 300;
 /// For these, at most.
@@ -163,17 +164,16 @@ struct Ends {
 /// A format, and where its inputs lie.
 struct Target {
     name: &'static str,
-    directory: PathBuf,
+    directory: TempDir,
 }
 
 impl Target {
     fn new(name: &'static str) -> Target {
-        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
-            .join("fuzz")
-            .join(name);
-        let _ = fs::remove_dir_all(&directory);
-        fs::create_dir_all(directory.join("tmp")).unwrap();
-        fs::write(directory.join("seed.hakprof"), seeds::recording(9)).unwrap();
+        // In memory: most of the time goes by while a disk takes what the command writes.
+        let directory = tempdir_in("/dev/shm").or_else(|_| tempdir()).unwrap();
+        fs::create_dir(directory.path().join("tmp")).unwrap();
+        let seed = directory.path().join("seed.hakprof");
+        fs::write(seed, seeds::recording(9)).unwrap();
         Target { name, directory }
     }
 
@@ -215,7 +215,7 @@ impl Target {
     fn read_each(&self, inputs: impl Iterator<Item = Input>, mut tell: UnixStream) -> ! {
         let mut appended = File::options();
         let appended = appended.append(true).create(true);
-        let said = appended.open(self.directory.join("said")).unwrap();
+        let said = appended.open(self.directory.path().join("said")).unwrap();
         limit(&said);
         for (input, way) in inputs {
             said.set_len(0).unwrap();
@@ -235,7 +235,7 @@ impl Target {
 
     /// Puts the input where it is read. The words of the command.
     fn lay(&self, input: &[u8], way: &str) -> String {
-        let directory = self.directory.to_str().unwrap();
+        let directory = self.directory.path().to_str().unwrap();
         let file = match self.name {
             "recording" | "profile" => format!("{directory}/input.hakprof"),
             "perf-map" => format!("{directory}/tmp/perf-{}.map", seeds::PROCESS),
@@ -255,7 +255,7 @@ impl Target {
         let kept = found.join(format!("{}-{:x}", self.name, hash.finish()));
         fs::write(&kept, input).unwrap();
         let (kept, words) = (kept.display(), self.lay(input, way));
-        let said = fs::read(self.directory.join("said")).unwrap_or_default();
+        let said = fs::read(self.directory.path().join("said")).unwrap_or_default();
         let said = String::from_utf8_lossy(&said[said.len().saturating_sub(1500)..]).into_owned();
         println!(
             "fuzz {}: {why}: hakmem {words}\n{said}\nTo run it again:\n  cargo test --release -p \
