@@ -5,7 +5,7 @@
 //! FIFO, and no device is set going; what is no ordinary file is refused. Names of a container are
 //! found below its root, whatever links lie in it.
 
-use std::fs::File;
+use std::fs::{create_dir_all, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -96,13 +96,13 @@ pub fn bytes(file: &File, most: u64) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The path without the links in it, of which the last name need not exist; for files that are to
+/// The path without the links in it, of which the last names need not exist; for files that are to
 /// be written. In a directory in which everybody may make names (`/tmp`) a link is followed only if
 /// it is that of this user or of the owner of the directory, as the kernel has it
 /// (fs.protected_symlinks), which does so only where it is told to.
 ///
 /// # Errors
-/// There is such a link, or a directory is missing.
+/// There is such a link.
 pub fn resolved(path: &Path) -> io::Result<PathBuf> {
     const LINKS_MAX: usize = 40;
     let whole = std::path::absolute(path)?;
@@ -137,11 +137,21 @@ pub fn resolved(path: &Path) -> io::Result<PathBuf> {
                 rest.extend(names(&target));
             }
             Ok(_) => at = next,
-            Err(error) if error.kind() == ErrorKind::NotFound && rest.is_empty() => at = next,
+            Err(error) if error.kind() == ErrorKind::NotFound => at = next,
             Err(error) => return Err(error),
         }
     }
     Ok(at)
+}
+
+/// Makes a directory, and those that it lies in. The path is as [`resolved`] has it.
+///
+/// # Errors
+/// There is such a link, or it cannot be made.
+pub fn made_directory(path: &Path) -> io::Result<PathBuf> {
+    let path = resolved(path)?;
+    create_dir_all(&path)?;
+    Ok(path)
 }
 
 /// The names of a path, the last one first.
@@ -251,7 +261,9 @@ mod tests {
         symlink(at("all"), at("link")).unwrap();
         assert_eq!(resolved(&at("all/own")).unwrap(), at("victim"));
         assert_eq!(resolved(&at("link/./../all/new")).unwrap(), at("all/new"));
-        assert!(resolved(&at("none/new")).is_err());
+        assert_eq!(resolved(&at("none/./new")).unwrap(), at("none/new"));
+        assert_eq!(made_directory(&at("link/a/b")).unwrap(), at("all/a/b"));
+        assert!(at("all/a/b").is_dir());
         symlink("loop", at("loop")).unwrap();
         assert!(resolved(&at("loop")).is_err());
         if !geteuid().is_root() {
@@ -263,6 +275,7 @@ mod tests {
         let error = resolved(&at("all/own")).unwrap_err().to_string();
         assert!(error.contains("is a link of another user"), "{error}");
         assert!(resolved(&at("all/own/x")).is_err());
+        assert!(made_directory(&at("all/own/x")).is_err());
         // Where not everybody may make names it is the owner's business.
         let mode = fs::Permissions::from_mode(0o755);
         fs::set_permissions(at("all"), mode).unwrap();

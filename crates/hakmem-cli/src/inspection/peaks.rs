@@ -2,7 +2,7 @@
 //! the most memory, and the last one before a limit.
 
 use std::collections::{HashMap, VecDeque};
-use std::fs::{self, remove_file};
+use std::fs::remove_file;
 use std::path::{Path, PathBuf};
 use std::thread::{self, sleep};
 use std::time::{Duration, Instant};
@@ -51,10 +51,10 @@ impl Peaks {
     /// # Errors
     /// The directory cannot be made.
     pub fn begin(collector: Collector, directory: &Path) -> Result<()> {
-        let make = fs::create_dir_all(directory).and_then(|()| directory.canonicalize());
+        let made = hakmem_files::made_directory(directory);
         let mut peaks = Peaks {
             collector,
-            directory: make.with_context(|| format!("cannot write to {}", directory.display()))?,
+            directory: made.with_context(|| format!("cannot write to {}", directory.display()))?,
             seen: HashMap::new(),
             written: VecDeque::new(),
         };
