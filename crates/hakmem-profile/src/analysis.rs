@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 pub use crate::amount::{Amount, Measure};
+use crate::condition::{keep, Condition};
 use crate::file::{Recording, Sample};
 use crate::select;
 use crate::symbols::{Frame, Symbols};
+use crate::timeline::find_peak;
 use crate::units::share;
 
 /// A block that lives shorter than this comes and goes: ns.
@@ -115,11 +117,21 @@ pub struct Analysis {
 
 impl Analysis {
     /// Computes everything.
-    pub fn new(mut recording: Recording, mut symbols: Symbols) -> Analysis {
+    pub fn new(recording: Recording, symbols: Symbols) -> Analysis {
+        Analysis::of_blocks(&[], recording, symbols)
+    }
+
+    /// The same of the blocks for which all conditions hold.
+    pub fn of_blocks(
+        conditions: &[Condition],
+        mut recording: Recording,
+        mut symbols: Symbols,
+    ) -> Analysis {
         if let Some(pinned) = &mut recording.pinned {
             pinned.name(&recording.sites, &symbols);
         }
         select::join_equal_sites(&mut recording, &mut symbols);
+        keep(&mut recording, conditions);
         let end_ns = recording
             .header
             .last_ns
@@ -263,35 +275,6 @@ impl Analysis {
             .collect();
         format!("{} processes: {}", processes.len(), names.join(", "))
     }
-}
-
-/// When most lived. Samples tell it to the moment; when they were thinned out, snapshots tell it
-/// better.
-fn find_peak(recording: &Recording) -> Option<u64> {
-    if recording.header.thinned_samples > 0 && !recording.snapshots.is_empty() {
-        let highest = recording
-            .snapshots
-            .iter()
-            .max_by_key(|snapshot| snapshot.live);
-        return highest.map(|snapshot| snapshot.time_ns);
-    }
-    let mut events: Vec<(u64, f64)> = Vec::new();
-    for sample in &recording.samples {
-        events.push((sample.birth_ns, sample.weight_bytes));
-        if let Some(left) = sample.left_ns() {
-            events.push((left, -sample.weight_bytes));
-        }
-    }
-    // At one moment deaths come first: memory is used again.
-    events.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let (mut live, mut most, mut peak) = (0.0, 0.0, None);
-    for (time, change) in events {
-        live += change;
-        if live > most {
-            (most, peak) = (live, Some(time));
-        }
-    }
-    peak
 }
 
 /// Of sites as of one, the first of which stands for all.

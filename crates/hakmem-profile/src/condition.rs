@@ -14,6 +14,8 @@ enum Quantity {
     Lifetime,
     /// The number of the thread that allocated it.
     Thread,
+    /// The number of the call site.
+    Site,
 }
 
 /// With which result of the comparison with the value a block is shown.
@@ -32,7 +34,8 @@ pub struct Condition {
     value: f64,
 }
 
-const EXPECTED: &str = "expected size, lifetime or thread, one of < <= > >= = !=, and a value: \
+const EXPECTED: &str =
+    "expected size, lifetime, thread or site, one of < <= > >= = !=, and a value: \
                         size<256, size>=1MiB, lifetime>10s, thread=3";
 
 /// Longer ones come first.
@@ -81,6 +84,7 @@ impl FromStr for Condition {
             "size" => (Quantity::Size, SIZES),
             "lifetime" => (Quantity::Lifetime, TIMES),
             "thread" => (Quantity::Thread, NUMBERS),
+            "site" => (Quantity::Site, NUMBERS),
             _ => return Err(EXPECTED.into()),
         };
         Ok(Condition {
@@ -111,6 +115,7 @@ impl Condition {
                 death.saturating_sub(sample.birth_ns) as f64 / 1e9
             }),
             Quantity::Thread => f64::from(sample.birth_thread),
+            Quantity::Site => f64::from(sample.site),
         };
         let comparison = self.comparison;
         (comparison.less && value < self.value)
@@ -143,6 +148,7 @@ mod tests {
             birth_ns: 1_000_000_000,
             death_ns: Some(3_500_000_000),
             birth_thread: 3,
+            site: 7,
             ..Sample::default()
         };
         let lives = Sample {
@@ -160,6 +166,8 @@ mod tests {
             ("lifetime < 2500ms", false, false),
             ("thread=3", true, true),
             ("thread>3", false, false),
+            ("site=7", true, true),
+            ("site!=7", false, false),
         ] {
             let condition: Condition = text.parse().unwrap();
             assert_eq!(condition.holds(&sample), of_sample, "{text}");

@@ -60,12 +60,28 @@ pub fn file_of(root: &Path, path: &str, build_id: &[u8]) -> Result<Symbolic, Str
     if !build_id.is_empty() && now.as_deref() != Some(build_id) {
         return Err(nameless("is another file than it was"));
     }
-    match unpacks_well(&file.0) {
-        true => Ok(file),
-        false => Err(nameless(
+    match (unpacks_well(&file.0), has_few_symbols(&file.0)) {
+        (true, true) => Ok(file),
+        (false, _) => Err(nameless(
             "has sections that unpack to far more than they are",
         )),
+        (true, false) => Err(nameless("has more symbols than any program")),
     }
+}
+
+/// Whether its tables of symbols are no longer than two million have: who reads them keeps each.
+fn has_few_symbols(file: &File) -> bool {
+    const TABLES_MAX: u64 = 48 << 20;
+    let cache = ReadCache::new(file);
+    let Ok(object) = object::File::parse(&cache) else {
+        return true;
+    };
+    let is_one = |name| matches!(name, Ok(".symtab" | ".dynsym"));
+    let tables = object.sections().filter(|it| is_one(it.name()));
+    tables
+        .map(|table| table.size())
+        .fold(0, u64::saturating_add)
+        <= TABLES_MAX
 }
 
 /// Where distributions put debugging information.

@@ -3,6 +3,9 @@
 //! A file may have been cut off anywhere, be from a program that still runs, or be damaged. What
 //! can be read is, and [`Recording::problems`] says what could not.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
 use thiserror::Error;
 
 use crate::pins::Pinned;
@@ -391,13 +394,65 @@ struct Damage {
     strangers: usize,
 }
 
-/// Reads a file.
+/// A file of which parts are read, and its length.
+struct Source<R> {
+    /// Fills a buffer from an offset on; fewer bytes: it has no more.
+    read: R,
+    length: usize,
+}
+
+impl<R: Fn(&mut [u8], usize) -> usize> Source<R> {
+    /// So many bytes from there on, or those that there are.
+    fn part(&self, offset: usize, length: usize, part: &mut Vec<u8>) {
+        part.resize(length.min(self.length.saturating_sub(offset)), 0);
+        let got = (self.read)(part, offset);
+        part.truncate(got);
+    }
+}
+
+/// Reads a file, a part after the other.
+///
+/// # Errors
+/// Nothing in it can be read.
+pub fn read(file: &File) -> Result<Recording, FileError> {
+    let length = file.metadata().map_or(0, |metadata| metadata.len());
+    let read = |part: &mut [u8], offset: usize| {
+        let mut got = 0;
+        while got < part.len() {
+            match file.read_at(&mut part[got..], (offset + got) as u64) {
+                Ok(more) if more > 0 => got += more,
+                _ => break,
+            }
+        }
+        got
+    };
+    read_from(&Source {
+        read,
+        length: length as usize,
+    })
+}
+
+/// Reads one that is in memory.
 ///
 /// # Errors
 /// Nothing in it can be read.
 pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
+    let read = |part: &mut [u8], offset: usize| {
+        let rest = bytes.get(offset..).unwrap_or_default();
+        part.copy_from_slice(&rest[..part.len()]);
+        part.len()
+    };
+    read_from(&Source {
+        read,
+        length: bytes.len(),
+    })
+}
+
+fn read_from<R: Fn(&mut [u8], usize) -> usize>(source: &Source<R>) -> Result<Recording, FileError> {
+    let mut bytes = Vec::new();
+    source.part(0, HEADER_NUMBERS, &mut bytes);
     if !bytes.starts_with(MAGIC) {
-        return Err(match MAGIC.starts_with(bytes) && !bytes.is_empty() {
+        return Err(match MAGIC.starts_with(&bytes) && !bytes.is_empty() {
             true => FileError::CutOff { bytes: bytes.len() },
             false => FileError::NoRecording,
         });
@@ -405,15 +460,15 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
     if bytes.len() < HEADER_NUMBERS {
         return Err(FileError::CutOff { bytes: bytes.len() });
     }
-    let layout = layout(bytes)?;
+    let layout = layout(&bytes)?;
+    source.part(0, layout.header_bytes, &mut bytes);
     let mut recording = Recording {
-        header: header(bytes),
+        header: header(&bytes),
         ..Recording::default()
     };
-    let header = &bytes[..bytes.len().min(layout.header_bytes)];
-    recording.pinned = Pinned::of_file(header, recording.header.sample_mean_bytes);
+    recording.pinned = Pinned::of_file(&bytes, recording.header.sample_mean_bytes);
     let mut damage = Damage::default();
-    read_extents(bytes, &layout, &mut recording, &mut damage);
+    read_extents(source, &layout, &mut recording, &mut damage);
     let sites = recording.sites.len();
     for sample in &mut recording.samples {
         if sample.site as usize >= sites {
@@ -438,7 +493,7 @@ pub fn parse(bytes: &[u8]) -> Result<Recording, FileError> {
     recording
         .snapshots
         .dedup_by_key(|snapshot| snapshot.time_ns);
-    say_damage(bytes, &layout, &damage, &mut recording);
+    say_damage(source.length, &layout, &damage, &mut recording);
     say_losses(&mut recording);
     Ok(recording)
 }
@@ -471,7 +526,7 @@ fn layout(bytes: &[u8]) -> Result<Layout, FileError> {
     if !(HEADER_NUMBERS..=1 << 24).contains(&layout.header_bytes) {
         return damaged("the length of the header");
     }
-    if !(2048..=1 << 28).contains(&layout.extent_bytes) {
+    if !(2048..=1 << 24).contains(&layout.extent_bytes) {
         return damaged("the length of extents");
     }
     let fits = |(had, known): (&usize, &usize)| (*known..=layout.extent_bytes).contains(had);
@@ -514,26 +569,31 @@ fn header(bytes: &[u8]) -> Header {
     }
 }
 
-fn read_extents(bytes: &[u8], layout: &Layout, recording: &mut Recording, damage: &mut Damage) {
-    let present = bytes.len() / layout.extent_bytes + 1;
+fn read_extents<R: Fn(&mut [u8], usize) -> usize>(
+    source: &Source<R>,
+    layout: &Layout,
+    recording: &mut Recording,
+    damage: &mut Damage,
+) {
+    let present = source.length / layout.extent_bytes + 1;
+    let mut extent = Vec::new();
     for number in 0..layout.extents {
         let start = layout.header_bytes + number * layout.extent_bytes;
-        let Some(rest) = bytes.get(start..) else {
-            break;
-        };
-        if rest.len() < EXTENT_HEAD {
+        source.part(start, EXTENT_HEAD, &mut extent);
+        if extent.len() < EXTENT_HEAD {
             break;
         }
-        let extent = &rest[..rest.len().min(layout.extent_bytes)];
-        let head = Fields(extent);
+        let head = Fields(&extent);
         let (kind, order) = (head.u32(4) as usize, head.u32(8) as usize);
         if head.u32(0) != EXTENT_MAGIC || !(1..=4).contains(&kind) || order >= present {
             damage.extents += 1;
             continue;
         }
+        source.part(start, layout.extent_bytes, &mut extent);
         let record_bytes = layout.record_bytes[kind - 1];
         let per_extent = (layout.extent_bytes - EXTENT_HEAD) / record_bytes;
-        let records = extent[EXTENT_HEAD..].chunks_exact(record_bytes);
+        let records = extent.get(EXTENT_HEAD..).unwrap_or_default();
+        let records = records.chunks_exact(record_bytes);
         for (index, record) in records.take(per_extent).enumerate() {
             let record = Fields(record);
             let number = order * per_extent + index;
@@ -619,12 +679,12 @@ fn read_module(record: &Fields) -> Module {
     }
 }
 
-fn say_damage(bytes: &[u8], layout: &Layout, damage: &Damage, recording: &mut Recording) {
+fn say_damage(length: usize, layout: &Layout, damage: &Damage, recording: &mut Recording) {
     let whole = layout.header_bytes + layout.extents * layout.extent_bytes;
-    recording.is_partial = bytes.len() < whole || damage.extents > 0 || damage.samples > 0;
+    recording.is_partial = length < whole || damage.extents > 0 || damage.samples > 0;
     let mut say = |text: String| recording.problems.push(text);
-    if bytes.len() < whole {
-        let share = 100.0 * bytes.len() as f64 / whole as f64;
+    if length < whole {
+        let share = 100.0 * length as f64 / whole as f64;
         say(format!(
             "The file was cut off: {share:.0}% of it is there, and only that is shown."
         ));

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use indexmap::IndexMap;
 
-use crate::file::{Header, Module, Recording, Sample, Site, SAMPLES_MAX, TIME_MAX};
+use crate::file::{Header, Module, Recording, Sample, Site, FRAMES_MAX, SAMPLES_MAX, TIME_MAX};
 use crate::units::grouped;
 
 /// With which such a file begins.
@@ -82,6 +82,7 @@ fn stack(line: &str) -> Option<Stack> {
         numbers: numbers.try_into().ok()?,
         frames: calls
             .split_whitespace()
+            .take(FRAMES_MAX)
             .map(address)
             .collect::<Option<_>>()?,
     })

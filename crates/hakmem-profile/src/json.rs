@@ -1,5 +1,8 @@
 //! A recording as JSON, for programs. Members are added and never changed, or `format` counts up.
 
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
 use serde_json::{json, Map, Value};
 
 use crate::analysis::{Amount, Analysis, Measure, SiteFigures};
@@ -37,7 +40,6 @@ pub fn render(analysis: &Analysis) -> String {
         "findings": findings::find(analysis).iter().map(|finding| json!({
             "what": finding.what, "advice": finding.advice,
         })).collect::<Vec<_>>(),
-        "sites": analysis.sites.iter().map(|site| site_value(analysis, site)).collect::<Vec<_>>(),
         "live_by_site": timeline(analysis, Layers::Sites),
         "live_by_size": timeline(analysis, Layers::Sizes),
         "snapshots": snapshots(analysis),
@@ -46,7 +48,30 @@ pub fn render(analysis: &Analysis) -> String {
         "pinned": analysis.recording.pinned,
         "problems": analysis.problems().collect::<Vec<_>>(),
     });
-    format!("{value:#}\n")
+    let members = value.as_object().into_iter().flatten();
+    let members = members.map(|(name, value)| (name.as_str(), Member::Value(value)));
+    let sites = [("sites", Member::Sites(analysis))];
+    let document: BTreeMap<&str, Member> = members.chain(sites).collect();
+    let text = serde_json::to_string_pretty(&document);
+    text.expect("names are texts, and nothing is written") + "\n"
+}
+
+/// Of the document. Sites are many: they are made one by one.
+enum Member<'a> {
+    Value(&'a Value),
+    Sites(&'a Analysis),
+}
+
+impl Serialize for Member<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Member::Value(value) => value.serialize(serializer),
+            Member::Sites(analysis) => {
+                let sites = analysis.sites.iter();
+                serializer.collect_seq(sites.map(|site| site_value(analysis, site)))
+            }
+        }
+    }
 }
 
 /// Bytes, by how many they may be off at 95%, and blocks by measure.

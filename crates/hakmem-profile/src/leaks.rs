@@ -5,6 +5,7 @@
 //! are never meant to be freed.
 
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 use serde_json::{json, Value};
 
@@ -28,8 +29,8 @@ impl Suppressions {
 
     fn covers(&self, analysis: &Analysis, site: usize) -> bool {
         let mut frames = analysis.symbols.frames_of(site);
-        let streams = Patterns::parse(STREAMS);
-        frames.any(|frame| streams.cover(&frame.function) || self.0.cover_frame(frame))
+        static LIST: LazyLock<Patterns> = LazyLock::new(|| Patterns::parse(STREAMS));
+        frames.any(|frame| LIST.cover(&frame.function) || self.0.cover_frame(frame))
     }
 }
 

@@ -22,7 +22,8 @@ impl Patterns {
 
     /// Whether one of them is the function, with parameters or without.
     pub fn cover_function(&self, frame: &Frame) -> bool {
-        self.cover(&frame.function) || self.cover(&frame.brief())
+        let brief = frame.brief();
+        self.cover(&brief) || (brief != frame.function && self.cover(&frame.function))
     }
 
     /// Whether one of them is the function, its source file or its module.
@@ -41,22 +42,20 @@ fn without_comment(line: &str) -> &str {
 
 /// Whether the pattern, in which `*` is any text, is all of the text.
 fn matches(pattern: &str, text: &str) -> bool {
-    let mut parts = pattern.split('*');
-    let first = parts.next().unwrap_or_default();
+    let Some((first, mut parts)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
     let Some(mut rest) = text.strip_prefix(first) else {
         return false;
     };
-    let parts: Vec<&str> = parts.collect();
-    let Some((last, middle)) = parts.split_last() else {
-        return rest.is_empty();
-    };
-    for part in middle {
+    while let Some((part, more)) = parts.split_once('*') {
         let Some(at) = rest.find(part) else {
             return false;
         };
         rest = &rest[at + part.len()..];
+        parts = more;
     }
-    rest.ends_with(last)
+    rest.ends_with(parts)
 }
 
 #[cfg(test)]

@@ -10,8 +10,9 @@ use crate::file::Recording;
 use crate::frame::Frame;
 use crate::units::one_line;
 
-/// Half a million functions.
+/// Half a million functions, and no more than twice as many.
 const MAP_MAX: u64 = 48 << 20;
+const FUNCTIONS_MAX: usize = 1_000_000;
 
 /// What a run-time compiler says of its code.
 #[derive(Default)]
@@ -52,7 +53,8 @@ impl PerfMap {
             let (start, size) = (number()?, number()?);
             Some((start, size, end - words.next()?.len()..end))
         };
-        let mut functions: Vec<_> = text.split_inclusive('\n').filter_map(entry).collect();
+        let lines = text.split_inclusive('\n').filter_map(entry);
+        let mut functions: Vec<_> = lines.take(FUNCTIONS_MAX).collect();
         functions.sort_by_key(|(start, ..)| *start);
         PerfMap { text, functions }
     }

@@ -212,12 +212,23 @@ fn added_up(courses: Vec<Course>) -> Vec<Snapshot> {
 
 /// Makes sites one that look the same: addresses in one line, or sites of several processes.
 pub fn join_equal_sites(recording: &mut Recording, symbols: &mut Symbols) {
-    let mut known: HashMap<(Vec<&Frame>, bool), usize> = HashMap::new();
+    // Recordings of several processes have the same frames.
+    let mut firsts: HashMap<&Frame, u32> = HashMap::new();
+    let same = symbols.frames.iter().zip(0..);
+    let same: Vec<u32> = same
+        .map(|(frame, number)| *firsts.entry(frame).or_insert(number))
+        .collect();
+    let mut known: HashMap<(Vec<u32>, bool), u32> = HashMap::new();
     let mut places: Vec<u32> = Vec::with_capacity(recording.sites.len());
-    for (number, site) in recording.sites.iter().enumerate() {
-        let is_cut_off = site.frames.len() == FRAMES_MAX;
-        let key = (symbols.frames_of(number).collect(), is_cut_off);
-        places.push(*known.entry(key).or_insert(number) as u32);
+    for (site, number) in recording.sites.iter().zip(0..) {
+        let stack = symbols.stacks.get(number as usize);
+        let locations = stack.into_iter().flatten();
+        let frames = locations.flat_map(|location| &symbols.locations[*location].frames);
+        let key = (
+            frames.map(|frame| same[*frame]).collect(),
+            site.frames.len() == FRAMES_MAX,
+        );
+        places.push(*known.entry(key).or_insert(number));
     }
     for sample in &mut recording.samples {
         if let Some(place) = places.get(sample.site as usize) {
@@ -257,8 +268,9 @@ impl Filter {
             let expression = expression.as_ref();
             expression.is_some_and(|expression| is_in(expression, frame))
         };
-        symbols
-            .mark_wrappers(|frame| found(&self.skip, frame) || self.wrappers.cover_function(frame));
+        for frame in &mut symbols.frames {
+            frame.wrapper |= found(&self.skip, frame) || self.wrappers.cover_function(frame);
+        }
         if self.focus.is_none() && self.ignore.is_none() {
             return;
         }

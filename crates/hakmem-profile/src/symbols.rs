@@ -16,7 +16,7 @@ pub use crate::namer::Namer;
 use crate::namer::{file_name, nameless_in};
 use crate::patterns::Patterns;
 use crate::perf_map::PerfMap;
-use crate::units::one_line;
+use crate::units::{grouped, one_line};
 
 /// An address and what it stands for.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +65,7 @@ impl Symbols {
         let mut symbols = resolver.symbols;
         symbols.frames = resolver.frames.into_iter().collect();
         symbols.trim_allocator();
-        symbols.mark_wrappers(|_| false);
+        symbols.mark_wrappers();
         symbols.add_scopes(recording);
         symbols
     }
@@ -111,13 +111,12 @@ impl Symbols {
         self.frames_of(site).skip(first.unwrap_or(0))
     }
 
-    /// Marks the functions that only pass on what others ask for: those of the list that is
-    /// compiled in, and those for which `more` holds.
-    pub fn mark_wrappers(&mut self, more: impl Fn(&Frame) -> bool) {
+    /// Marks the functions that only pass on what others ask for.
+    fn mark_wrappers(&mut self) {
         static LIST: LazyLock<Patterns> =
             LazyLock::new(|| Patterns::parse(include_str!("wrappers.txt")));
         for frame in &mut self.frames {
-            frame.wrapper = LIST.cover_function(frame) || more(frame);
+            frame.wrapper = LIST.cover_function(frame);
         }
     }
 
@@ -158,30 +157,86 @@ struct Resolver {
     symbols: Symbols,
     /// That become those of the symbols.
     frames: IndexSet<Frame>,
+    /// How many files were looked at.
+    looked_at: usize,
 }
 
-/// The module that an address behind a call lay in when it was seen.
-fn module_of(modules: &[Module], address: u64, time_ns: u64) -> Option<usize> {
-    let covers = |module: &&Module| (module.start..module.end).contains(&(address - 1));
-    let found = |seen: bool| {
-        modules
-            .iter()
-            .rposition(|module| covers(&module) && (module.time_ns <= time_ns || !seen))
-    };
-    found(true).or_else(|| found(false))
+/// So many addresses have names, and module by module is looked at so often: no program has more.
+const PLACES_MAX: usize = 100_000;
+const STEPS_MAX: usize = 100_000_000;
+/// So many files are looked at, and so many of them may have no names: no program has more.
+const MODULES_MAX: usize = 4096;
+const NAMELESS_MAX: usize = 100;
+/// Which stands for all others.
+const ANY_OTHER: u64 = 0;
+
+/// Finds modules by address.
+struct Modules<'a> {
+    all: &'a [Module],
+    /// Where each starts, how far those until there reach, and its number, by the first.
+    by_start: Vec<(u64, u64, usize)>,
+    steps: usize,
+}
+
+impl Modules<'_> {
+    fn new(all: &[Module]) -> Modules<'_> {
+        let mut numbers: Vec<usize> = (0..all.len()).collect();
+        numbers.sort_by_key(|&number| all[number].start);
+        let mut reached = 0;
+        let by_start = numbers.into_iter().map(|number| {
+            reached = all[number].end.max(reached);
+            (all[number].start, reached, number)
+        });
+        Modules {
+            all,
+            by_start: by_start.collect(),
+            steps: 0,
+        }
+    }
+
+    /// The one that an address behind a call lay in when it was seen.
+    fn find(&mut self, address: u64, time_ns: u64) -> Option<usize> {
+        let call = address - 1;
+        let behind = self.by_start.partition_point(|it| it.0 <= call);
+        let until = &self.by_start[..behind];
+        let left = STEPS_MAX.saturating_sub(self.steps);
+        let near = until.iter().rev().take(left);
+        let near = near.take_while(|(_, reached, _)| *reached > call);
+        let mut best = None;
+        for (.., number) in near {
+            self.steps += 1;
+            let module = &self.all[*number];
+            if module.end > call {
+                best = best.max(Some((module.time_ns <= time_ns, *number)));
+            }
+        }
+        best.map(|(_, number)| number)
+    }
 }
 
 impl Resolver {
     /// Makes the stacks, with locations that have no frames yet.
     fn collect(&mut self, recording: &Recording) {
         let mut known: IndexSet<(u64, Option<usize>)> = IndexSet::new();
+        let mut modules = Modules::new(&recording.modules);
         for site in &recording.sites {
             let addresses = site.frames.iter().filter(|address| **address != 0);
             let stack = addresses.map(|&address| {
-                let module = module_of(&recording.modules, address, site.time_ns);
-                known.insert_full((address, module)).0
+                let place = (address, modules.find(address, site.time_ns));
+                match known.len() < PLACES_MAX {
+                    true => known.insert_full(place).0,
+                    false => known
+                        .get_index_of(&place)
+                        .unwrap_or_else(|| known.insert_full((ANY_OTHER, None)).0),
+                }
             });
             self.symbols.stacks.push(stack.collect());
+        }
+        if known.contains(&(ANY_OTHER, None)) {
+            self.symbols.problems.push(format!(
+                "The call stacks have more than {} places: the others have no names.",
+                grouped(PLACES_MAX as u64)
+            ));
         }
         let locations = known.into_iter().map(|(address, module)| Location {
             address,
@@ -196,15 +251,32 @@ impl Resolver {
         for (number, location) in self.symbols.locations.iter().enumerate() {
             by_module.entry(location.module).or_default().push(number);
         }
+        let mut skipped = 0;
         for (module, locations) in by_module {
             let addresses: Vec<u64> = locations
                 .iter()
-                .map(|location| self.symbols.locations[*location].address - 1)
+                .map(|location| self.symbols.locations[*location].address.wrapping_sub(1))
                 .collect();
             let named: Vec<Vec<Frame>> = match module {
                 Some(module) => {
                     let module = &recording.modules[module];
-                    self.name_module(namer, module, &recording.header, &addresses)
+                    let offsets = addresses.iter().map(|it| it.wrapping_sub(module.bias));
+                    let offsets: Vec<u64> = offsets.collect();
+                    let is_enough = self.looked_at >= MODULES_MAX
+                        || self.symbols.problems.len() >= NAMELESS_MAX;
+                    let mut found = match is_enough {
+                        true => Vec::new(),
+                        false => self.name_module(namer, module, &recording.header, &offsets),
+                    };
+                    skipped += u64::from(is_enough);
+                    found.resize(offsets.len(), Vec::new());
+                    let name = file_name(&module.path);
+                    for (frames, offset) in found.iter_mut().zip(offsets) {
+                        if frames.is_empty() {
+                            frames.push(nameless_in(&name, offset));
+                        }
+                    }
+                    found
                 }
                 None => addresses
                     .iter()
@@ -216,6 +288,12 @@ impl Resolver {
                 self.symbols.locations[location].frames = numbers.collect();
             }
         }
+        if skipped > 0 {
+            self.symbols.problems.push(format!(
+                "{} files more were not looked at: their functions have no names.",
+                grouped(skipped)
+            ));
+        }
     }
 
     fn name_module(
@@ -223,39 +301,30 @@ impl Resolver {
         namer: &Namer,
         module: &Module,
         header: &Header,
-        addresses: &[u64],
+        offsets: &[u64],
     ) -> Vec<Vec<Frame>> {
-        let name = file_name(&module.path);
-        let offsets: Vec<u64> = addresses
-            .iter()
-            .map(|address| address.wrapping_sub(module.bias))
-            .collect();
+        self.looked_at += 1;
         let found = match module.build_id.is_empty() && is_newer(&self.root, &module.path, header) {
             true => Err(format!(
                 "{} has no build id, and was changed since: its functions have no names.",
                 one_line(&module.path)
             )),
-            false => namer.name(&self.root, &module.path, &module.build_id, &offsets),
+            false => namer.name(&self.root, &module.path, &module.build_id, offsets),
         };
-        let mut found = found
-            .unwrap_or_else(|problem| {
-                self.symbols.problems.push(problem);
-                Vec::new()
-            })
-            .into_iter();
-        offsets
-            .iter()
-            .map(|offset| match found.next() {
-                Some(frames) if !frames.is_empty() => frames,
-                _ => vec![nameless_in(&name, *offset)],
-            })
-            .collect()
+        found.unwrap_or_else(|problem| {
+            self.symbols.problems.push(problem);
+            Vec::new()
+        })
     }
 }
 
 fn nameless(address: u64) -> Frame {
+    let function = match address.wrapping_add(1) {
+        ANY_OTHER => "one of many more places".into(),
+        _ => format!("0x{address:x}"),
+    };
     Frame {
-        function: format!("0x{address:x}"),
+        function,
         ..Frame::default()
     }
 }
@@ -324,7 +393,7 @@ mod tests {
                 frames: vec![frame],
                 ..Symbols::default()
             };
-            symbols.mark_wrappers(|_| false);
+            symbols.mark_wrappers();
             assert!(symbols.frames[0].wrapper, "{name}");
         }
     }

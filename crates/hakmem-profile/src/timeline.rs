@@ -3,7 +3,7 @@
 use indexmap::IndexSet;
 
 use crate::analysis::Analysis;
-use crate::file::Sample;
+use crate::file::{Recording, Sample};
 
 /// What the layers of a timeline are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,23 +109,26 @@ fn owners(analysis: &Analysis, times_ns: &[u64]) -> (Vec<String>, Vec<Option<usi
         let owner = analysis.owner(site.site);
         numbers[site.site] = Some(names.insert_full(owner).0);
     }
-    let mut changes = vec![vec![0.0; times_ns.len()]; names.len()];
-    for sample in &analysis.recording.samples {
-        if let Some(owner) = numbers[sample.site as usize] {
-            add(&mut changes[owner], times_ns, sample, analysis);
+    let owner_of = |sample: &Sample| numbers[sample.site as usize];
+    let mut samples: Vec<&Sample> = analysis.recording.samples.iter().collect();
+    samples.sort_by_key(|sample| owner_of(sample));
+    let mut most_and_last = vec![(0.0, 0.0); names.len()];
+    let mut changes = vec![0.0; times_ns.len()];
+    for samples in samples.chunk_by(|a, b| owner_of(a) == owner_of(b)) {
+        let Some(owner) = owner_of(samples[0]) else {
+            continue;
+        };
+        changes.fill(0.0);
+        for sample in samples {
+            add(&mut changes, times_ns, sample, analysis);
         }
+        let (mut live, mut most) = (0.0, 0.0);
+        for change in &changes {
+            live += change;
+            most = f64::max(most, live);
+        }
+        most_and_last[owner] = (most, live);
     }
-    let most_and_last: Vec<(f64, f64)> = changes
-        .iter()
-        .map(|changes| {
-            let (mut live, mut most) = (0.0, 0.0);
-            for change in changes {
-                live += change;
-                most = f64::max(most, live);
-            }
-            (most, live)
-        })
-        .collect();
     let order = |value: &dyn Fn(usize) -> f64| {
         let mut order: Vec<usize> = (0..names.len())
             .filter(|owner| value(*owner) > 0.5)
@@ -172,4 +175,33 @@ fn layers(analysis: &Analysis, kind: Layers, times_ns: &[u64]) -> (Vec<String>, 
             )
         }
     }
+}
+
+/// When most lived. Samples tell it to the moment; when they were thinned out, snapshots tell it
+/// better.
+pub(crate) fn find_peak(recording: &Recording) -> Option<u64> {
+    if recording.header.thinned_samples > 0 && !recording.snapshots.is_empty() {
+        let highest = recording
+            .snapshots
+            .iter()
+            .max_by_key(|snapshot| snapshot.live);
+        return highest.map(|snapshot| snapshot.time_ns);
+    }
+    let mut events: Vec<(u64, f64)> = Vec::new();
+    for sample in &recording.samples {
+        events.push((sample.birth_ns, sample.weight_bytes));
+        if let Some(left) = sample.left_ns() {
+            events.push((left, -sample.weight_bytes));
+        }
+    }
+    // At one moment deaths come first: memory is used again.
+    events.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let (mut live, mut most, mut peak) = (0.0, 0.0, None);
+    for (time, change) in events {
+        live += change;
+        if live > most {
+            (most, peak) = (live, Some(time));
+        }
+    }
+    peak
 }

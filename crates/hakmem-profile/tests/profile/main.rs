@@ -2,6 +2,7 @@
 
 mod foreign_files;
 mod formats;
+mod many;
 #[path = "../../../hakmem-report/tests/report/page.rs"]
 mod page;
 mod reading;
