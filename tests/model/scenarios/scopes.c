@@ -56,7 +56,7 @@ static void stay_for(int hits)
 {
     struct scope_entry entry = {.scope = inner, .calls = SCOPE_PAYS - 1};
     scope_entered = &entry;
-    CHECK(scope_alloc(STAY, MIN_ALIGNMENT, size_class_of(STAY), false));
+    CHECK(scope_alloc(STAY, MIN_ALIGNMENT, size_class_of(STAY), false, NULL));
     while (hits-- > 0) {
         void *taken = scope_pop(size_class_of(STAY));
         CHECK(taken && scope_push(taken));
