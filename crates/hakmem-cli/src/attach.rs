@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{chown, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use hakmem_inspect::report::find_library;
 use hakmem_inspect::{Error, Process};
 use hakmem_report::format::one_line;
 use memchr::memmem;
+use rustix::process::geteuid;
+use tempfile::TempDir;
 
 use crate::cli::RecordArguments;
 use crate::inspection::apart::{apart, unless_stuck};
@@ -69,6 +71,7 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
     }
     let places = Places::of(pid, arguments)?;
     let before = recordings_in(&places.seen)?;
+    let before_here = recordings_in(&places.output)?;
     let interrupt = Arc::new(Interrupt::catch()?);
     let session = Session {
         attachment,
@@ -90,15 +93,19 @@ pub fn attach(arguments: &RecordArguments, target: &str) -> Result<ExitCode> {
     let watch = move || Ok((session.watch(), session));
     let ended = unless_stuck(pid, watch).and_then(|(end, session)| {
         drop(lookout);
-        unless_stuck(pid, move || Ok(session.end(end)))
+        let end = move || {
+            session.end(end);
+            Ok(())
+        };
+        unless_stuck(pid, end)
     });
     // What was recorded until then is there all the same.
     if let Err(error) = ended {
         say(format_args!("hakmem: {error:#}"));
     }
     end_children(&pattern, pid);
-    let kept = places.fetch(&before)?;
-    let recorded = match record::summary_of(&kept, &before)? {
+    places.fetch(&before)?;
+    let recorded = match record::summary_of(&places.output, &before_here)? {
         Some(text) => text,
         None => bail!("{name} has allocated nothing that was sampled"),
     };
@@ -116,22 +123,31 @@ struct Places {
     user: u32,
     /// Keeps the directory of another container in reach.
     _open: Option<File>,
+    /// That of another user goes with this.
+    _private: Option<TempDir>,
 }
 
 impl Places {
-    /// A process that has another root writes to its own /tmp.
+    /// A process that has another root writes to its own /tmp, and one of another user to a
+    /// directory that is made for it.
     fn of(pid: i32, arguments: &RecordArguments) -> Result<Places> {
         let output = record::directory(arguments)?;
         let process = format!("/proc/{pid}");
         let user = fs::metadata(&process).context(process)?.uid();
         let mut places = ["ns/mnt", "root"].into_iter();
         if places.all(|place| process::shares(pid, place) == Some(true)) {
+            let private = match geteuid().is_root() && user != 0 {
+                true => Some(private_directory(user)?),
+                false => None,
+            };
+            let place = private.as_ref().map_or(&*output, |it| it.path());
             return Ok(Places {
-                written: output.clone(),
-                seen: output.clone(),
+                written: place.to_owned(),
+                seen: place.to_owned(),
                 output,
                 user,
                 _open: None,
+                _private: private,
             });
         }
         let root = PathBuf::from(format!("/proc/{pid}/root"));
@@ -143,11 +159,12 @@ impl Places {
             output,
             user,
             _open: Some(open),
+            _private: None,
         })
     }
 
     /// Brings files of another root to where they are wanted.
-    fn fetch(&self, before: &BTreeSet<PathBuf>) -> Result<PathBuf> {
+    fn fetch(&self, before: &BTreeSet<PathBuf>) -> Result<()> {
         for path in recordings_in(&self.seen)?.difference(before) {
             if self.seen == self.output {
                 break;
@@ -160,8 +177,17 @@ impl Places {
                 }
             }
         }
-        Ok(self.output.clone())
+        Ok(())
     }
+}
+
+/// One that belongs to this user.
+fn private_directory(user: u32) -> Result<TempDir> {
+    let made = tempfile::Builder::new()
+        .prefix("hakmem-")
+        .tempdir_in("/tmp");
+    let made = made.and_then(|made| chown(made.path(), Some(user), None).map(|()| made));
+    made.context("cannot make a directory for the user of the process")
 }
 
 /// The processes that were forked meanwhile go on recording unless they are told. What they have of
@@ -235,7 +261,7 @@ impl Session {
                 self.attachment.hasten();
             }
             match self.attachment.answers() {
-                None => bail!("{} has ended, or become another program", self.name),
+                None => bail!("{} {}", self.name, self.why_unread()),
                 Some(answers) if answers != answered => return Ok(true),
                 Some(_) if is_over() => return Ok(false),
                 Some(_) => sleep(PAUSE),
@@ -244,9 +270,17 @@ impl Session {
         Ok(false)
     }
 
+    /// Of a process whose answers cannot be read.
+    fn why_unread(&self) -> &'static str {
+        match self.attachment.is_there() {
+            true => "goes on, but its memory cannot be read any more",
+            false => "has ended, or become another program",
+        }
+    }
+
     fn begin(mut self, pattern: &OsStr, mean_bytes: u64) -> Result<Session> {
-        let name = self.name.clone();
-        let gone = || format!("{name} has ended");
+        let (name, why) = (self.name.clone(), self.why_unread());
+        let gone = || format!("{name} {why}");
         let attachment = &self.attachment;
         let answered = attachment.answers().with_context(gone)?;
         self.ends = self.time.map(|time| Instant::now() + time);
@@ -314,7 +348,7 @@ impl Session {
         }
         let answered = self.attachment.answers();
         let (End::Asked, Some(answered)) = (end, answered) else {
-            say(format_args!("hakmem: {} has ended", self.name));
+            say(format_args!("hakmem: {} {}", self.name, self.why_unread()));
             return;
         };
         let asked = Instant::now();

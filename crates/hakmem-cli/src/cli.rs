@@ -58,7 +58,7 @@ pub enum Command {
     /// Record where a program's memory comes from
     Record(RecordArguments),
     /// Show a recording, or a result file that --json wrote, in any format
-    Report(ReportArguments),
+    Report(Box<ReportArguments>),
     /// Give the functions and lines of a crash report names
     Explain(ExplainArguments),
     /// Write shell completions or man pages
@@ -649,8 +649,8 @@ pub struct Selection {
     /// No call sites with a function, source file or module that matches
     #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
     pub ignore: Option<Regex>,
-    /// Only blocks for which this holds: size, lifetime or thread, one of < <= > >= = !=, and a
-    /// value, such as `lifetime>10s`; given several times, all have to hold
+    /// Only blocks for which this holds: size, lifetime, thread or site, one of < <= > >= = !=, and
+    /// a value, such as `lifetime>10s`; given several times, all have to hold
     #[arg(long = "where", value_name = "CONDITION", value_parser = str::parse::<Condition>)]
     pub conditions: Vec<Condition>,
     /// Functions that match hold no memory: their callers do, as with malloc

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::env;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use anyhow::{anyhow, bail, Context, Result};
 use hakmem_inspect::process;
 use hakmem_lab::shell::{quoted, quoted_path};
 use hakmem_process::{end_like, run_foreground};
-use hakmem_profile::file::{parse, Recording};
+use hakmem_profile::file::{self, Recording};
 use hakmem_profile::units::{bytes, duration};
 use rustix::fs::{fallocate, FallocateFlags};
 use rustix::process::{getrlimit, Resource};
@@ -26,7 +26,7 @@ use crate::inspection::apart::apart_each;
 use crate::limit::beyond;
 use crate::lookout::Lookout;
 use crate::output::say;
-use crate::report::read_file;
+use crate::report::check_length;
 use crate::run::{self, cannot_run};
 use crate::settings::path_option;
 use crate::summary::count;
@@ -120,8 +120,7 @@ pub(crate) fn directory(arguments: &RecordArguments) -> Result<PathBuf> {
     if directory.exists() && !directory.is_dir() {
         bail!("{} is no directory", directory.display());
     }
-    fs::create_dir_all(&directory)
-        .and_then(|()| directory.canonicalize())
+    hakmem_files::made_directory(&directory)
         .and_then(|directory| check_room(&directory).map(|()| directory))
         .with_context(|| format!("cannot write to {}{advice}", directory.display()))
 }
@@ -178,24 +177,27 @@ const SUMMARY_MAX: u64 = 128 << 20;
 /// One that the program may have written, or anybody else who may write there.
 pub(crate) fn read_new(path: &Path) -> Result<Recording> {
     let file = hakmem_files::unlinked(path)?;
-    Ok(parse(&read_file(&file, SUMMARY_MAX)?)?)
+    check_length(&file, SUMMARY_MAX)?;
+    Ok(file::read(&file)?)
 }
 
 /// Gives back what a file has in reserve. It stays as long.
 fn give_back(path: &Path) -> io::Result<()> {
     const BLOCK: usize = 4096;
     let file = hakmem_files::unlinked(path)?;
-    let bytes = hakmem_files::bytes(&file, SUMMARY_MAX)?;
     let same = format!("/proc/self/fd/{}", file.as_raw_fd());
-    let file = File::options().write(true).open(same)?;
-    let is_zero = |block: &&[u8]| block.iter().all(|&byte| byte == 0);
-    for (block, number) in bytes
-        .chunks(BLOCK)
-        .zip(0..)
-        .filter(|(block, _)| is_zero(block))
-    {
-        let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
-        fallocate(&file, flags, number * BLOCK as u64, block.len() as u64)?;
+    let mut file = BufReader::new(file);
+    let holes = File::options().write(true).open(same)?;
+    let mut block = Vec::new();
+    for start in (0..).step_by(BLOCK) {
+        block.clear();
+        if (&mut file).take(BLOCK as u64).read_to_end(&mut block)? == 0 {
+            break;
+        }
+        if block.iter().all(|&byte| byte == 0) {
+            let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+            fallocate(&holes, flags, start, block.len() as u64)?;
+        }
     }
     Ok(())
 }

@@ -9,9 +9,8 @@ use std::time::UNIX_EPOCH;
 
 use anyhow::{bail, Context, Result};
 use hakmem_profile::analysis::{Analysis, Measure};
-use hakmem_profile::condition::keep;
 use hakmem_profile::difference::Difference;
-use hakmem_profile::file::{parse, Recording};
+use hakmem_profile::file::Recording;
 use hakmem_profile::flame::{self, Colours};
 use hakmem_profile::heap;
 use hakmem_profile::leaks::{self, Leaks, Suppressions};
@@ -25,7 +24,7 @@ use crate::elf::Image;
 use crate::output::{say, Format, Outputs};
 use crate::prose::columns;
 use crate::record::has_suffix;
-use crate::report::{is_recording, no_recording, print_written, read};
+use crate::report::{is_recording, no_recording, print_written, Input};
 use crate::FAILED;
 
 /// Call sites that the text has of each measure.
@@ -171,13 +170,13 @@ impl Chosen<'_> {
     }
 
     fn load(&self, path: &Path) -> Result<(Recording, Symbols)> {
-        let bytes = read(path)?;
-        if !is_recording(&bytes) {
-            return Err(no_recording(&bytes, path));
+        let input = Input::open(path)?;
+        if !is_recording(&input.head) {
+            return Err(no_recording(&input.text()?, path));
         }
-        let mut recording = match bytes.starts_with(heap::MAGIC) {
-            true => self.profile(&bytes, path),
-            false => parse(&bytes).with_context(|| path.display().to_string())?,
+        let mut recording = match input.head.starts_with(heap::MAGIC) {
+            true => self.profile(&input.text()?, path),
+            false => input.recording()?,
         };
         if recording.header.is_look && !self.selection.conditions.is_empty() {
             bail!(
@@ -232,14 +231,14 @@ impl Chosen<'_> {
             let (from_ns, to_ns) = (from.map_or(0, ns), to.map_or(u64::MAX, ns));
             select::window(&mut recording, from_ns, to_ns);
         }
-        keep(&mut recording, &self.selection.conditions);
         self.filter.apply(&mut recording, &mut symbols);
-        Analysis::new(recording, symbols)
+        Analysis::of_blocks(&self.selection.conditions, recording, symbols)
     }
 }
 
 fn read_text(path: &Path) -> Result<String> {
-    Ok(String::from_utf8_lossy(&read(path)?).into_owned())
+    let bytes = Input::open(path)?.text()?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// What is meant to stay.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{anyhow, bail, Context, Error, Result};
-use hakmem_profile::file::MAGIC;
+use hakmem_profile::file::{self, Recording, MAGIC};
 use hakmem_profile::heap;
 use hakmem_report::json;
 use serde::de::IgnoredAny;
@@ -27,14 +27,15 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
     if arguments.recording.leaks {
         return recording::leaks(arguments, &outputs);
     }
-    let bytes = match arguments.file.is_dir() {
+    let input = match arguments.file.is_dir() {
         true => None,
-        false => Some(read(&arguments.file)?),
+        false => Some(Input::open(&arguments.file)?),
     };
-    let Some(bytes) = bytes.filter(|bytes| !is_recording(bytes)) else {
+    let Some(input) = input.filter(|input| !is_recording(&input.head)) else {
         recording::report(arguments, &outputs)?;
         return Ok(ExitCode::SUCCESS);
     };
+    let bytes = input.text()?;
     let name = arguments.file.display();
     if let Some(other) = what_else(&bytes, &arguments.file) {
         bail!("{name} {other}");
@@ -71,35 +72,61 @@ pub fn print_written(outputs: &Outputs) -> Result<()> {
     print(&lines.collect::<String>())
 }
 
-/// The bytes of a file.
-///
-/// # Errors
-/// It cannot be read.
-pub fn read(path: &Path) -> Result<Vec<u8>> {
-    let file = match has_suffix(path) {
-        // It may lie where others put files, too.
-        true => hakmem_files::ordinary(path),
-        false => hakmem_files::given(path),
-    };
-    let bytes = file.and_then(|file| read_file(&file, RECORDING_MAX));
-    bytes.with_context(|| format!("cannot read {}", path.display()))
+/// A file that was named, and its first bytes, which tell what it is.
+pub struct Input<'a> {
+    path: &'a Path,
+    file: File,
+    /// At most as many as [`HEAD`].
+    pub head: Vec<u8>,
 }
 
-/// A result has some megabytes, as a profile of a hundred thousand call sites has.
-const TEXT_MAX: u64 = 16 << 20;
+impl Input<'_> {
+    /// Opens one.
+    ///
+    /// # Errors
+    /// There is none, or it is something else than a file, or a pipe with a text.
+    pub fn open(path: &Path) -> Result<Input<'_>> {
+        let open = || -> io::Result<Input<'_>> {
+            let file = match has_suffix(path) {
+                // It may lie where others put files, too.
+                true => hakmem_files::ordinary(path),
+                false => hakmem_files::given(path),
+            }?;
+            let mut head = Vec::new();
+            (&file).take(HEAD).read_to_end(&mut head)?;
+            if is_recording(&head) && !file.metadata()?.is_file() {
+                return Err(io::Error::other(
+                    "a recording is read from a file, not a pipe",
+                ));
+            }
+            Ok(Input { path, file, head })
+        };
+        open().with_context(|| format!("cannot read {}", path.display()))
+    }
 
-/// A recording that is no longer than that, a profile, or whatever else.
-///
-/// # Errors
-/// It is longer than such a file can be, or cannot be read.
-pub fn read_file(file: &File, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(HEAD).read_to_end(&mut bytes)?;
-    let is_text = !is_recording(&bytes) || bytes.starts_with(heap::MAGIC);
-    let most = if is_text { TEXT_MAX } else { most };
-    check_length(file, most)?;
-    bytes.extend(hakmem_files::bytes(file, most)?);
-    Ok(bytes)
+    /// The recording.
+    ///
+    /// # Errors
+    /// It is longer than one can be, or damaged.
+    pub fn recording(&self) -> Result<Recording> {
+        let length = check_length(&self.file, RECORDING_MAX);
+        length.with_context(|| format!("cannot read {}", self.path.display()))?;
+        file::read(&self.file).with_context(|| self.path.display().to_string())
+    }
+
+    /// All of a text.
+    ///
+    /// # Errors
+    /// It is longer than one can be, or cannot be read.
+    pub fn text(self) -> Result<Vec<u8>> {
+        /// A result has some megabytes, as a profile of a hundred thousand call sites has.
+        const TEXT_MAX: u64 = 16 << 20;
+        let mut bytes = self.head;
+        let rest = check_length(&self.file, TEXT_MAX);
+        let rest = rest.and_then(|_| hakmem_files::bytes(&self.file, TEXT_MAX));
+        bytes.extend(rest.with_context(|| format!("cannot read {}", self.path.display()))?);
+        Ok(bytes)
+    }
 }
 
 /// As long as the option record_mib lets a recording become.

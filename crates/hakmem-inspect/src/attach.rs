@@ -186,7 +186,7 @@ impl Attachment {
         }
     }
 
-    /// Whether a request has not been found yet; `None`: the process is gone.
+    /// Whether a request has not been found yet; `None`: as [`Attachment::answers`].
     pub fn is_asked(&self) -> Option<bool> {
         Some(self.number(self.request)? != 0)
     }
@@ -199,7 +199,12 @@ impl Attachment {
         self.write(self.request, &[0; 4])
     }
 
-    /// How many requests were answered; `None`: the process is gone.
+    /// Whether the program still runs; its memory may be such that nobody can read it.
+    pub fn is_there(&self) -> bool {
+        !matches!(self.memory.file.read_at(&mut [0], self.address), Ok(0))
+    }
+
+    /// How many requests were answered; `None`: the process is gone, or cannot be read.
     pub fn answers(&self) -> Option<u64> {
         self.number(self.answers)
     }
