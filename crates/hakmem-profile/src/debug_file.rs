@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 
 use blazesym::helper::read_elf_build_id;
 use flate2::read::ZlibDecoder;
-use object::{CompressionFormat, Object as _, ObjectSection as _, ReadCache};
+use object::elf::{FileHeader32, FileHeader64, SHT_DYNSYM, SHT_SYMTAB, SHT_SYMTAB_SHNDX};
+use object::read::elf::{FileHeader, SectionHeader as _};
+use object::{CompressionFormat, Endianness, FileKind, Object as _, ObjectSection as _, ReadCache};
 use xz2::read::XzDecoder;
 use xz2::stream::Stream;
 
@@ -60,28 +62,48 @@ pub fn file_of(root: &Path, path: &str, build_id: &[u8]) -> Result<Symbolic, Str
     if !build_id.is_empty() && now.as_deref() != Some(build_id) {
         return Err(nameless("is another file than it was"));
     }
-    match (unpacks_well(&file.0), has_few_symbols(&file.0)) {
-        (true, true) => Ok(file),
-        (false, _) => Err(nameless(
-            "has sections that unpack to far more than they are",
-        )),
-        (true, false) => Err(nameless("has more symbols than any program")),
+    if !has_few_symbols(&file.0) {
+        return Err(nameless("has more symbols than any program"));
     }
+    if !unpacks_well(&file.0) {
+        return Err(nameless(
+            "has sections that unpack to far more than they are",
+        ));
+    }
+    Ok(file)
 }
 
-/// Whether its tables of symbols are no longer than two million have: who reads them keeps each.
+/// Whether it has no more sections than a compiler makes, and its tables of symbols are no longer
+/// than two million have: who opens it reads and keeps them whole.
 fn has_few_symbols(file: &File) -> bool {
     const TABLES_MAX: u64 = 48 << 20;
     let cache = ReadCache::new(file);
-    let Ok(object) = object::File::parse(&cache) else {
-        return true;
+    let bytes = match FileKind::parse(&cache) {
+        Ok(FileKind::Elf32) => symbol_bytes::<FileHeader32<Endianness>>(&cache),
+        Ok(FileKind::Elf64) => symbol_bytes::<FileHeader64<Endianness>>(&cache),
+        _ => Ok(0),
     };
-    let is_one = |name| matches!(name, Ok(".symtab" | ".dynsym"));
-    let tables = object.sections().filter(|it| is_one(it.name()));
-    tables
-        .map(|table| table.size())
-        .fold(0, u64::saturating_add)
-        <= TABLES_MAX
+    !bytes.is_ok_and(|bytes| bytes > TABLES_MAX)
+}
+
+/// Read from the headers alone.
+fn symbol_bytes<Elf: FileHeader<Endian = Endianness>>(
+    cache: &ReadCache<&File>,
+) -> object::Result<u64> {
+    const SECTIONS_MAX: usize = 1 << 20;
+    let header = Elf::parse(cache)?;
+    let endian = header.endian()?;
+    if header.shnum(endian, cache)? as usize > SECTIONS_MAX {
+        return Ok(u64::MAX);
+    }
+    let tables = header.section_headers(endian, cache)?.iter().filter(|it| {
+        matches!(
+            it.sh_type(endian),
+            SHT_SYMTAB | SHT_DYNSYM | SHT_SYMTAB_SHNDX
+        )
+    });
+    let bytes = tables.map(|it| it.sh_size(endian).into());
+    Ok(bytes.fold(0, u64::saturating_add))
 }
 
 /// Where distributions put debugging information.

@@ -133,3 +133,23 @@ fn sections_that_unpack_to_gigabytes_are_not_unpacked() {
         problem(200)
     );
 }
+
+/// Also in a file that is long enough, whose tables would be read whole.
+#[test]
+fn endless_tables_of_symbols_are_not_read() {
+    let root = tempfile::tempdir().unwrap();
+    let mut bytes = compressed(b"");
+    let symbols = bytes.len() - 2 * 64;
+    for (offset, number) in [(4, 2), (8, 0), (32, 1u64 << 30)] {
+        let field = &mut bytes[symbols + offset..][..if offset == 4 { 4 } else { 8 }];
+        field.copy_from_slice(&number.to_le_bytes()[..field.len()]);
+    }
+    fs::write(root.path().join("endless"), &bytes).unwrap();
+    let file = fs::File::options()
+        .write(true)
+        .open(root.path().join("endless"));
+    file.unwrap().set_len(2 << 30).unwrap();
+    let named = Namer::default().name(root.path(), "/endless", &[], &[1]);
+    let problem = named.err().unwrap_or_default();
+    assert!(problem.contains("more symbols than any"), "{problem}");
+}
