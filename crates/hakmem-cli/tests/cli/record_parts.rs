@@ -48,7 +48,10 @@ fn parts_of_a_recording_are_shown() {
         (&["--focus=("], "invalid value"),
         (&["--focus=nosuch"], "no call site matches --focus"),
         (&["--where=size<0"], "no block for which --where holds"),
-        (&["--where=age>3"], "expected size, lifetime, thread or site"),
+        (
+            &["--where=age>3"],
+            "expected size, lifetime, thread or site",
+        ),
         (&["--sarif"], "--leaks"),
     ] {
         hakmem()
