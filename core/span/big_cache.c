@@ -118,7 +118,8 @@ void big_cache_drop(struct big *big)
     lock_release(&part->lock);
 }
 
-/* Unmaps a mapping that only the caller has, and that is no longer registered. */
+/* Unmaps a mapping that only the caller has, and that is no longer registered. False: it stays, and
+ * had no memory to give. */
 static bool unmap_cached(struct big *big)
 {
     if (os_unmap(big->region.base, big->mapped)) {
@@ -127,14 +128,15 @@ static bool unmap_cached(struct big *big)
     }
     /* The system could not split a mapping: give at least the memory back. */
     struct big_part *part = big_part_of(big);
-    if (os_purge(big->region.base, big->dirty))
+    bool purged = big->dirty && os_purge(big->region.base, big->dirty);
+    if (purged)
         big->dirty = 0;
     poison(big->region.base, big->mapped);
     lock_acquire(&part->lock);
     page_map_register(&big->region);
     big_part_insert(part, big);
     lock_release(&part->lock);
-    return false;
+    return purged;
 }
 
 /* Takes the oldest mapping out of the part that has most. `bytes`: as evict_oldest. */
@@ -166,8 +168,9 @@ static bool evict_oldest(size_t bytes, size_t *evicted)
         return false;
     size_t dirty = big->dirty;
     if (dirty <= bytes) {
-        *evicted += dirty;
-        return unmap_cached(big);
+        bool gone = unmap_cached(big);
+        *evicted += gone ? dirty : 0;
+        return gone;
     }
     struct big_part *part = big_part_of(big);
     size_t size = round_up(bytes, os_page_size());

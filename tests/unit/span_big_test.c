@@ -1,7 +1,13 @@
 /* span/big: mappings of their own and the BigCache (behaviours 11, 13, 23, 24). */
 #include "unit.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 
 #include "api/block.h"
 #include "base/poison.h"
@@ -634,6 +640,45 @@ static void no_memory_changes_nothing(void **state)
     unit_in_child(resize_without_memory, NULL);
 }
 
+/* As where a process has as many mappings as it may: what the system does not unmap gives at least
+ * its memory back, all of it. */
+static void evict_without_unmapping(void *argument)
+{
+    (void)argument;
+    enum { COUNT = 4 };
+    char *blocks[COUNT], *between[COUNT];
+    policy.big_cache_mib = 64;
+    for (int i = 0; i < COUNT; i++) {
+        blocks[i] = big_alloc(0, 3 * MIB, 16, false);
+        between[i] = big_alloc(0, 2 * MIB, 16, false);
+        memset(blocks[i], 'x', 3 * MIB);
+    }
+    for (int i = 0; i < COUNT; i++)
+        release_block(blocks[i]);
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    struct sock_fprog program = {ARRAY_LENGTH(code), code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program))
+        return; /* an emulator has no filters */
+    CHECK(big_cache_evict(SIZE_MAX) == COUNT * 3 * MIB);
+    CHECK(big_cache_bytes() == 0 && big_cache_mapped() == COUNT * 3 * MIB);
+    for (int i = 0; i < COUNT; i++)
+        CHECK(!unit_is_resident(blocks[i]) && between[i]);
+    CHECK(big_cache_evict(SIZE_MAX) == 0);
+    big_cache_check();
+}
+
+static void what_stays_mapped_gives_memory_up(void **state)
+{
+    (void)state;
+    empty_cache();
+    unit_in_child(evict_without_unmapping, NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -650,6 +695,7 @@ int main(void)
         cmocka_unit_test(the_cache_is_bounded_in_bytes),
         cmocka_unit_test(resizing_keeps_contents),
         cmocka_unit_test(a_block_that_cannot_be_cut_gives_memory_up),
+        cmocka_unit_test(what_stays_mapped_gives_memory_up),
         cmocka_unit_test(random_steps_keep_contents),
         cmocka_unit_test(misuse_is_named),
         cmocka_unit_test(a_block_beyond_the_bound_drives_nobody_out),
