@@ -51,7 +51,8 @@ static void fill_snapshot(struct log_snapshot *to)
     to->free_calls = total->free_calls;
     for (unsigned tier = 0; tier < ARRAY_LENGTH(to->tier_live); tier++)
         to->tier_live[tier] = now.tier[tier].live_bytes;
-    if (SCOPES) {
+    /* Looking for their spans takes the whole page map. */
+    if (SCOPES && scope_arenas()) {
         size_t live = scope_live_of_all(), resident = scope_resident(NULL);
         to->live += live;
         to->slabs_free += resident - size_min(live, resident);
