@@ -158,14 +158,12 @@ static void *serve(struct hakmem_scope *scope, struct request *request)
     }
 }
 
+/* One that is gone; NULL: there is no memory. */
 static struct scope_cache *make_cache(struct hakmem_scope *scope)
 {
     struct scope_cache *cache = metadata_alloc(sizeof *cache);
-    if (!cache)
-        return NULL;
-    cache->scope = scope;
-    cache->state = CACHE_GONE;
-    memset(cache->count, 0, sizeof cache->count);
+    if (cache)
+        cache->scope = scope;
     return cache;
 }
 
