@@ -5,12 +5,13 @@
 
 use std::ops::Range;
 
+use crate::big::Big;
 use crate::blocks::{Bits, PAGE};
 use crate::maps::Mapping;
 use crate::part::{Part, PARTS};
 use crate::pins::Pins;
 use crate::ranges::{merged, without};
-use crate::regions::{Big, Superslab};
+use crate::regions::Superslab;
 use crate::residency::Residency;
 use crate::slab::Slab;
 use crate::snapshot::Snapshot;
@@ -137,7 +138,8 @@ impl Account {
         residency: &Residency,
         others: &[Range<u64>],
     ) -> Vec<Range<u64>> {
-        let ranges = without(big.base..big.base + big.bytes, others);
+        let ranges = without(big.block(), others);
+        let behind = without(big.behind(), others);
         // What a thread works on is on its way into the cache or out of it.
         let part = if big.live {
             Part::LiveBig
@@ -145,15 +147,17 @@ impl Account {
             Part::BigCache
         };
         self.at(part).blocks += 1;
-        for range in ranges.iter().cloned() {
-            let bytes = range.end - range.start;
-            let resident = residency.bytes(range.clone());
-            self.add(part, residency, range);
-            if !big.live {
-                self.without_memory += bytes - resident;
+        for (part, ranges) in [(part, &ranges), (Part::BigCache, &behind)] {
+            for range in ranges.iter().cloned() {
+                let bytes = range.end - range.start;
+                let resident = residency.bytes(range.clone());
+                self.add(part, residency, range);
+                if part == Part::BigCache {
+                    self.without_memory += bytes - resident;
+                }
             }
         }
-        ranges
+        [ranges, behind].concat()
     }
 
     fn add_superslab(

@@ -14,6 +14,7 @@ pub mod account;
 pub mod advice;
 mod apart;
 pub mod attach;
+pub mod big;
 mod blocks;
 pub mod classes;
 pub mod core_file;

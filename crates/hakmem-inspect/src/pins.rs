@@ -8,11 +8,11 @@
 //!     | live | free | live | free |    each holds a half; less than half is in use: *sparse*
 //! ```
 //!
-//! Cached blocks are free here, grains without a live block do not count, and blocks with a slab or
-//! a mapping of their own pin nothing. For each size class this is exact. The site of a block is
-//! known if that is a sample, but then it does not lie among the others of its kind: its record
-//! tells the block in whose place it came, and the others that it stands for are taken to lie as
-//! if it did lie there.
+//! Cached blocks are free here, grains without a live block do not count, and a block with a slab
+//! or a mapping of its own is alone there and pins nothing. For each size class this is exact. The
+//! site of a block is known if that is a sample, but then it does not lie among the others of its
+//! kind: its record tells the block in whose place it came, and the others that it stands for are
+//! taken to lie as if it did lie there.
 
 mod look;
 
@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::blocks::{Bits, PAGE};
 use crate::residency::{page_size, Residency};
+use crate::samples::Block;
 use crate::slab::Slab;
 use crate::snapshot::Snapshot;
 use look::{deserted, Look};
@@ -148,7 +149,7 @@ impl Pins {
     /// Adds a slab, of whose pages it is known how many bytes live; `None`: a page has no memory.
     pub(crate) fn add(&mut self, slab: &Slab, bits: &Bits, pages: &[Option<u64>]) {
         let live = bits.counts(0, slab.blocks)[3];
-        if slab.blocks < 2 || live == 0 {
+        if live == 0 {
             return;
         }
         let classes = match slab.sampled {
@@ -158,6 +159,10 @@ impl Pins {
         let class = classes.entry(slab.size_class).or_default();
         class.size = slab.size;
         class.blocks += live;
+        if slab.blocks == 1 {
+            class.hold[ALONE].live += PAGE as f64 * pages.iter().flatten().count() as f64;
+            return;
+        }
         for offset in (0..slab.bytes).step_by(grain_bytes(slab.bytes) as usize) {
             let grain = Grain::of(slab, bits, offset, |page| pages[(page / PAGE) as usize]);
             grain.add_to(&mut class.hold, grain.live, grain.blocks == 1);
@@ -176,23 +181,34 @@ impl Pins {
         let mut look = Look::new(regions, residency);
         let owners = owners(snapshot);
         // By slab they come already, and now by that of their place.
-        let known = snapshot.samples.iter().filter(|it| it.sample.place != 0);
-        let mut known: Vec<_> = known
-            .map(|it| {
-                let own = it.slab.and_then(|block| look.own(block, &owners));
-                (it, regions.block_at(it.sample.place, region_shift), own)
-            })
-            .collect();
+        let mut known = Vec::new();
+        for it in &snapshot.samples {
+            match it.block {
+                Block::Big(place) => {
+                    let mut own = Hold::default();
+                    own[ALONE].live = residency.bytes(regions.bigs[place].block()) as f64;
+                    self.samples.push(SamplePins {
+                        site: it.sample.site,
+                        own,
+                        ..SamplePins::default()
+                    });
+                }
+                Block::Slab(slab, block) if it.sample.place != 0 => {
+                    let own = look.own((slab, block), &owners);
+                    known.push((it, regions.block_at(it.sample.place, region_shift), own));
+                }
+                Block::Slab(..) => {}
+            }
+        }
         known.sort_by_key(|(_, place, _)| *place);
         for (it, place, own) in known {
             let class = snapshot.classes.get(it.sample.size_class);
-            let Some(class) = class.filter(|it| it.blocks > 1 && it.size > 0 && it.units > 0)
-            else {
+            let Some(class) = class.filter(|it| it.size > 0 && it.units > 0) else {
                 continue;
             };
             let place = place.filter(|&(slab, _)| {
                 let slab = &regions.slabs[slab];
-                slab.size_class == it.sample.size_class && !slab.sampled && slab.blocks > 1
+                slab.size_class == it.sample.size_class && !slab.sampled
             });
             let other = match place {
                 Some(block) => look.hold(block),
@@ -219,7 +235,7 @@ type Owners = HashMap<u64, Option<u64>>;
 fn owners(snapshot: &Snapshot) -> Owners {
     let mut owners = Owners::new();
     for it in &snapshot.samples {
-        let Some((slab, block)) = it.slab else {
+        let Block::Slab(slab, block) = it.block else {
             continue;
         };
         let slab = &snapshot.regions.slabs[slab];

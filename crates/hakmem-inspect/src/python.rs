@@ -14,6 +14,7 @@ use crate::find::{object, starts};
 use crate::layout::{number, Field};
 use crate::maps::Mapping;
 use crate::memory::{Budget, Memory};
+use crate::sites;
 
 /// An interpreter, and its threads.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -170,9 +171,36 @@ impl Shape {
     }
 }
 
-/// The interpreter of the program; `None`: there is none that is known here.
+/// What the interpreter of the program does; `None`: there is none that is known here.
 pub fn look(memory: &dyn Memory, mappings: &[Mapping]) -> Option<Python> {
-    let memory = &Budget::with(memory, BUDGET);
+    let memory = Budget::with(memory, BUDGET);
+    let ([major, minor, micro], runtime, reader) = interpreter(&memory, mappings)?;
+    Some(Python {
+        version: format!("{major}.{minor}.{micro}"),
+        threads: reader.threads(runtime),
+    })
+}
+
+/// The functions and lines of places that the library has logged, as far as Python still has them.
+pub fn places(
+    memory: &dyn Memory,
+    mappings: &[Mapping],
+    places: &HashMap<u64, sites::Place>,
+) -> HashMap<u64, Frame> {
+    let memory = Budget::with(memory, BUDGET);
+    let found = (!places.is_empty()).then(|| interpreter(&memory, mappings));
+    let Some((.., reader)) = found.flatten() else {
+        return HashMap::new();
+    };
+    let named = |(&frame, &place)| Some((frame, reader.logged(place)?));
+    places.iter().filter_map(named).collect()
+}
+
+/// The interpreter that is known here: its version, where its state lies, and how to read it.
+fn interpreter<'a>(
+    memory: &'a dyn Memory,
+    mappings: &[Mapping],
+) -> Option<([u64; 3], u64, Reader<'a>)> {
     let is_python = |mapping: &&Mapping| {
         let name = mapping.name.rsplit('/').next().unwrap_or_default();
         name.starts_with("python") || name.starts_with("libpython")
@@ -181,16 +209,10 @@ pub fn look(memory: &dyn Memory, mappings: &[Mapping]) -> Option<Python> {
         let object = object(memory, mapping.addresses.start)?;
         let names = Exported::of(memory, &object)?;
         let version = memory.word(names.address_of("Py_Version")?)?;
-        let [major, minor, micro] = [24, 16, 8].map(|shift| version >> shift & 0xff);
+        let version = [24, 16, 8].map(|shift| version >> shift & 0xff);
         let runtime = names.address_of("_PyRuntime")?;
-        let reader = Reader {
-            memory,
-            shape: Shape::of(memory, runtime, (major, minor))?,
-        };
-        Some(Python {
-            version: format!("{major}.{minor}.{micro}"),
-            threads: reader.threads(runtime),
-        })
+        let shape = Shape::of(memory, runtime, (version[0], version[1]))?;
+        Some((version, runtime, Reader { memory, shape }))
     })
 }
 
@@ -287,15 +309,27 @@ impl Reader<'_> {
 
     /// `None`: there is no code of a function.
     fn frame(&self, (code, instruction): Place) -> Option<Frame> {
+        let start = code.wrapping_add(self.shape.instructions as u64);
+        // One that has not begun is before its first instruction.
+        let place = instruction.checked_sub(start).map(|place| place / 2);
+        self.named(&self.memory.bytes(code, self.shape.code_bytes())?, place)
+    }
+
+    /// `None`: the code is gone, and other code may be there.
+    fn logged(&self, [code, place, objects @ ..]: sites::Place) -> Option<Frame> {
         let shape = &self.shape;
         let head = self.memory.bytes(code, shape.code_bytes())?;
-        let word = |offset| number(&head, offset, 8);
-        let first_line = number(&head, shape.first_line, 4) as u32;
-        let start = code.wrapping_add(shape.instructions as u64);
+        let now = [shape.name, shape.file_name, shape.lines].map(|at| number(&head, at, 8));
+        (now == objects).then(|| self.named(&head, Some(place)))?
+    }
+
+    /// By the head of a function's code.
+    fn named(&self, head: &[u8], place: Option<u64>) -> Option<Frame> {
+        let shape = &self.shape;
+        let word = |offset| number(head, offset, 8);
+        let first_line = number(head, shape.first_line, 4) as u32;
         let lines = self.bytes(word(shape.lines)).unwrap_or_default();
-        // One that has not begun is before its first instruction.
-        let place = instruction.checked_sub(start);
-        let line = place.and_then(|place| lines::line_of(&lines, first_line, place / 2));
+        let line = place.and_then(|place| lines::line_of(&lines, first_line, place));
         Some(Frame {
             function: self.text(word(shape.name))?,
             file: self.text(word(shape.file_name))?,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::apart::{mark_free_samples, WordShape};
+use crate::big::Big;
 use crate::classes::SizeClass;
 use crate::error::Error;
 use crate::layout::{words, Field, Layout};
@@ -23,23 +24,6 @@ pub struct Superslab {
     pub free_units: u32,
     /// Its slabs: places in [`Regions::slabs`].
     pub slabs: Vec<usize>,
-}
-
-/// A mapping of its own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Big {
-    /// Its address.
-    pub base: u64,
-    /// Bytes of the mapping.
-    pub bytes: u64,
-    /// Leading bytes that were touched.
-    pub dirty: u64,
-    /// Handed out.
-    pub live: bool,
-    /// In the BigCache; when neither, a thread works on it.
-    pub cached: bool,
-    /// Where the record of its sample lies, or 0.
-    pub sample: u64,
 }
 
 /// Everything that lies in superslabs and big blocks.
@@ -90,6 +74,7 @@ struct Shape {
     hardened: Option<WordShape>,
     big_bytes: usize,
     big_mapped: Field,
+    big_rest: Option<Field>,
     big_dirty: Field,
     big_live: Field,
     big_cached: Field,
@@ -123,6 +108,7 @@ impl Shape {
             slab_free: layout.field("slab.free")?,
             big_bytes: layout.size("big")?,
             big_mapped: layout.field("big.mapped")?,
+            big_rest: layout.field("big.rest").ok(),
             big_dirty: layout.field("big.dirty")?,
             big_live: layout.field("big.live")?,
             big_cached: layout.field("big.cached")?,
@@ -244,13 +230,15 @@ impl Regions {
         let big = Big {
             base: shape.region_base.of(record),
             bytes: shape.big_mapped.of(record),
+            rest: shape.big_rest.map_or(0, |field| field.of(record)),
             dirty: shape.big_dirty.of(record),
             live: shape.big_live.of(record) != 0,
             cached: shape.big_cached.of(record) != 0,
             sample: shape.big_sample.map_or(0, |field| field.of(record)),
         };
-        let before = self.bigs.last().map_or(0, |big| big.base + big.bytes);
-        match big.base.checked_add(big.bytes) {
+        let before = self.bigs.last().map_or(0, |big| big.behind().end);
+        let whole = big.bytes.checked_add(big.rest);
+        match whole.and_then(|bytes| big.base.checked_add(bytes)) {
             Some(end) if big.base >= before && mapped.covers(&(big.base..end)) => {
                 self.bigs.push(big);
             }

@@ -15,7 +15,7 @@ use crate::maps::Mapping;
 use crate::memory::Memory;
 use crate::part::{Part, PARTS};
 use crate::process::{age_ns, resident_bytes, resident_bytes_exact, Process};
-use crate::python::Python;
+use crate::python::{self, Python};
 use crate::residency::Residency;
 use crate::samples::LiveSample;
 use crate::scopes::{self, ScopeReport};
@@ -70,6 +70,9 @@ pub struct Report {
     /// Call sites of samples, those that hold most first.
     #[serde(skip)]
     pub sites: Vec<Site>,
+    /// The functions of Python that stand in frames of these, by the frames.
+    #[serde(skip)]
+    pub python_places: HashMap<u64, python::Frame>,
     /// Samples that live.
     #[serde(skip)]
     pub samples: Vec<LiveSample>,
@@ -200,8 +203,8 @@ fn look(process: &Process, found: &Found) -> Result<Report, Error> {
     let rss = match total {
         ..SMALL => resident_bytes_exact(process.pid),
         _ => resident_bytes(process.pid),
-    };
-    let rss = rss.unwrap_or(total);
+    }
+    .unwrap_or(total);
     let source = Source {
         pid: Some(process.pid),
         name: process.name(),
@@ -211,7 +214,7 @@ fn look(process: &Process, found: &Found) -> Result<Report, Error> {
         core: None,
     };
     let mut report = report(source, &snapshot, &process.mappings, &residency, rss)?;
-    report.find_files(&process.memory, &process.mappings);
+    report.find_code(&snapshot, &process.memory, &process.mappings);
     Ok(report)
 }
 
@@ -243,10 +246,8 @@ pub fn library_of_core(core: &Core) -> Result<Found, Error> {
 /// It cannot be read, or hakmem did not serve the program.
 pub fn inspect_core(core: &Core) -> Result<Report, Error> {
     let began = Instant::now();
-    let memory: &dyn Memory = core;
     let mappings = &core.mappings;
-    let found = library_of_core(core)?;
-    let snapshot = Snapshot::read(memory, mappings, &found)?;
+    let snapshot = Snapshot::read(core, mappings, &library_of_core(core)?)?;
     let residency = core.residency()?;
     let source = Source {
         pid: core.pid,
@@ -257,7 +258,7 @@ pub fn inspect_core(core: &Core) -> Result<Report, Error> {
         core: Some(core.path.display().to_string()),
     };
     let mut report = report(source, &snapshot, mappings, &residency, residency.total())?;
-    report.find_files(memory, mappings);
+    report.find_code(&snapshot, core, mappings);
     report.notes.insert(0, CORE_NOTE.into());
     report.seconds = began.elapsed().as_secs_f64();
     Ok(report)
@@ -313,7 +314,8 @@ pub fn report(
         seconds: 0.0,
         cycles: snapshot.cycles.clone(),
         python: None,
-        sites: snapshot.sites.clone(),
+        sites: snapshot.sites.all.clone(),
+        python_places: HashMap::new(),
         samples: snapshot.samples.clone(),
         files: Vec::new(),
         account,
@@ -339,16 +341,16 @@ fn notes(snapshot: &Snapshot, mappings: &[Mapping]) -> Vec<String> {
     if snapshot.settings.is_attached {
         notes.push("it is being recorded, as `hakmem record --attach` has asked".into());
     }
-    let arenas = mappings.iter().any(|mapping| mapping.name == "[anon: go]");
-    if arenas {
+    if mappings.iter().any(|it| it.name == "[anon: go]") {
         notes.push("Go's own heap is among the other mappings".into());
     }
     notes
 }
 
 impl Report {
-    /// Files matter where there are addresses of code.
-    fn find_files(&mut self, memory: &dyn Memory, mappings: &[Mapping]) {
+    /// Code matters where there are addresses of it.
+    fn find_code(&mut self, snapshot: &Snapshot, memory: &dyn Memory, mappings: &[Mapping]) {
+        self.python_places = python::places(memory, mappings, &snapshot.sites.places);
         if !self.sites.is_empty() {
             self.files = loaded_files(memory, mappings);
         }

@@ -21,13 +21,22 @@ pub struct Sample {
     pub birth_ns: u64,
 }
 
+/// Where a block lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Block {
+    /// In a slab, a place in [`Regions::slabs`], as the block of that number.
+    Slab(usize, u64),
+    /// It is a place in [`Regions::bigs`].
+    Big(usize),
+}
+
 /// A live sample and where it lies.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LiveSample {
     /// What it stands for.
     pub sample: Sample,
-    /// Its slab, a place in [`Regions::slabs`], and its number there; `None`: it is a big block.
-    pub slab: Option<(usize, u64)>,
+    /// Where it lies.
+    pub block: Block,
 }
 
 /// How to read the record of a sample.
@@ -83,14 +92,14 @@ pub(crate) fn live_samples(memory: &Budget, layout: &Layout, regions: &Regions) 
     for (place, slab) in regions.slabs.iter().enumerate() {
         for (block, &address) in (0..).zip(&slab.samples) {
             if address != 0 {
-                places.push(Some((place, block)));
+                places.push(Block::Slab(place, block));
                 addresses.push(address);
             }
         }
     }
-    for big in regions.bigs.iter().filter(|big| big.live) {
-        if big.sample != 0 {
-            places.push(None);
+    for (place, big) in regions.bigs.iter().enumerate() {
+        if big.live && big.sample != 0 {
+            places.push(Block::Big(place));
             addresses.push(big.sample);
         }
     }
@@ -100,6 +109,6 @@ pub(crate) fn live_samples(memory: &Budget, layout: &Layout, regions: &Regions) 
     let samples = shape.read_each(memory, &addresses).into_iter();
     samples
         .zip(places)
-        .filter_map(|(sample, slab)| sample.map(|sample| LiveSample { sample, slab }))
+        .filter_map(|(sample, block)| sample.map(|sample| LiveSample { sample, block }))
         .collect()
 }

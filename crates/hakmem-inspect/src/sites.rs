@@ -1,6 +1,6 @@
 //! The call sites of samples that a process keeps, and the files that their code is from.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::Error;
 use crate::layout::{words, Field, Layout, COUNT_MAX};
@@ -29,28 +29,47 @@ pub struct Site {
     pub scope: String,
 }
 
+/// A frame that is no return address: [`Sites::places`] has it.
+const PLACE: u64 = 1 << 63;
+
+/// All call sites.
+#[derive(Clone, Debug, Default)]
+pub struct Sites {
+    /// Those of samples, those that hold most first.
+    pub all: Vec<Site>,
+    /// Of the frames of these that are places of Python, by which these are known: see
+    /// [`crate::python::places`].
+    pub places: HashMap<u64, Place>,
+}
+
+/// The code of a function, an instruction in it, and the objects of its names and lines.
+pub type Place = [u64; 5];
+
 /// More sites than any program has.
 const SITES_MAX: usize = 1 << 20;
 
-/// All sites, those that hold most first.
+/// Reads all sites.
 ///
 /// # Errors
 /// The library does not say where they are.
-pub fn sites(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Site>, Error> {
+pub fn sites(memory: &dyn Memory, layout: &Layout) -> Result<Sites, Error> {
     let count = layout.constant("SITE_CHAINS", 1 << 20)?;
     let frames_max = layout.constant("SITE_FRAMES_MAX", 256)?;
     let next = layout.field("site.next_in_chain")?;
     let frames = layout.field("site.frames")?;
     let head = layout.field("site.frame")?.offset;
     let figures = Figures::new(layout)?;
+    // Older libraries do not tell it.
+    let number = layout.field("site.number").unwrap_or_default();
     let table = memory.word(layout.address_of("site_chains")?);
     let Some(table) = table.filter(|&table| table != 0) else {
-        return Ok(Vec::new());
+        return Ok(Sites::default());
     };
     let heads = memory.bytes(table, count * 8).unwrap_or_default();
     let mut level: Vec<u64> = words(&heads).collect();
     let mut seen = HashSet::new();
     let (mut sites, mut stacks) = (Vec::new(), Vec::new());
+    let mut places = HashMap::new();
     while !level.is_empty() && seen.len() < SITES_MAX {
         level.retain(|&address| address != 0 && seen.insert(address));
         let records = memory.read_each(&level, head);
@@ -65,8 +84,12 @@ pub fn sites(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Site>, Error> {
                 address,
                 ..figures.site(&record)
             };
+            let stack = address.wrapping_add(head as u64);
+            if site.samples == 0 && length == size_of::<Place>() / 8 {
+                places.insert(PLACE | number.of(&record), stack);
+            }
             if site.samples > 0 && length <= frames_max {
-                stacks.push((address.wrapping_add(head as u64), length * 8));
+                stacks.push((stack, length * 8));
                 sites.push(site);
             }
         }
@@ -75,8 +98,20 @@ pub fn sites(memory: &dyn Memory, layout: &Layout) -> Result<Vec<Site>, Error> {
     for (site, stack) in sites.iter_mut().zip(memory.read_pieces(&stacks)) {
         site.frames = words(&stack.unwrap_or_default()).collect();
     }
+    let frames: HashSet<u64> = sites.iter().flat_map(|it| it.frames.clone()).collect();
+    places.retain(|frame, _| frames.contains(frame));
+    let (places, stacks): (Vec<u64>, Vec<_>) = places
+        .into_iter()
+        .map(|(frame, stack)| (frame, (stack, size_of::<Place>())))
+        .unzip();
+    let place = |stack: Option<Vec<u8>>| words(&stack?).collect::<Vec<_>>().try_into().ok();
+    let found = memory.read_pieces(&stacks).into_iter().map(place);
+    let found = places.into_iter().zip(found);
     sites.sort_by_key(|site| std::cmp::Reverse((site.live_bytes, site.allocated_bytes)));
-    Ok(sites)
+    Ok(Sites {
+        all: sites,
+        places: found.filter_map(|(frame, it)| Some((frame, it?))).collect(),
+    })
 }
 
 /// Where the figures of a site are.

@@ -15,7 +15,7 @@ use crate::ranges::merged;
 use crate::regions::Regions;
 use crate::samples::{live_samples, LiveSample};
 use crate::scopes::{scopes, Scope};
-use crate::sites::{sites, Site};
+use crate::sites::{sites, Sites};
 use crate::slab::Slab;
 use crate::statistics::{big_parts, Statistics};
 
@@ -36,8 +36,8 @@ pub struct Snapshot {
     pub settings: Settings,
     /// Of slow paths, if they are timed.
     pub cycles: Option<Cycles>,
-    /// Call sites of samples, those that hold most first.
-    pub sites: Vec<Site>,
+    /// Call sites of samples.
+    pub sites: Sites,
     /// Samples that live.
     pub samples: Vec<LiveSample>,
     /// Scopes that have memory.

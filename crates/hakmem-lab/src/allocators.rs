@@ -31,9 +31,10 @@ const HARDENED_PEERS: [&str; 5] = [
 
 /// Allocators that Debian packages, the names of their libraries, and the peer that is a newer
 /// version of the same. What Debian calls tcmalloc is that of gperftools, not Google's of today.
-const DEBIAN: [(&str, &str, Option<&str>); 4] = [
+const DEBIAN: [(&str, &str, Option<&str>); 5] = [
     ("jemalloc-debian", "libjemalloc.so.2", Some("jemalloc")),
     ("mimalloc-debian", "libmimalloc.so.2", Some("mimalloc2")),
+    ("mimalloc3-debian", "libmimalloc.so.3", Some("mimalloc3")),
     ("gperftools-minimal", "libtcmalloc_minimal.so.4", None),
     ("gperftools", "libtcmalloc.so.4", Some("gperftools-minimal")),
 ];

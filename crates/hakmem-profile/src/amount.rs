@@ -73,12 +73,11 @@ impl Amount {
     }
 
     /// The same as a part of a whole that is known, and of which it is this share as the samples
-    /// tell: the larger the share, the less it can be off.
+    /// tell: the larger the share, the less it can be off. What no sample tells may be another's.
     pub fn within(self, share: f64) -> Amount {
         let rest = 1.0 - share.clamp(0.0, 1.0);
         Amount {
             variance: self.variance * rest,
-            coarsest: self.coarsest * rest,
             ..self
         }
     }

@@ -3,11 +3,13 @@
 //! A file may have been cut off anywhere, be from a program that still runs, or be damaged. What
 //! can be read is, and [`Recording::problems`] says what could not.
 
+use std::collections::HashMap;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use thiserror::Error;
 
+use crate::frame::Frame;
 use crate::pins::Pinned;
 
 /// The first bytes of a recording.
@@ -31,6 +33,8 @@ const RECORD_BYTES: [usize; 4] = [SITE_BYTES - SCOPE_BYTES, 64, 200, 1024];
 /// Of a site; older files leave out the scope at its end.
 pub(crate) const SITE_BYTES: usize = 416;
 pub(crate) const SCOPE_BYTES: usize = 96;
+/// A frame that is no return address: a place of Python and its number among the sites.
+pub const PYTHON: u64 = 1 << 63;
 
 /// Why nothing of a file can be read.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -289,6 +293,8 @@ pub struct Recording {
     pub snapshots: Vec<Snapshot>,
     /// In the order in which they were seen.
     pub modules: Vec<Module>,
+    /// Python functions that stand in frames, by these.
+    pub python: HashMap<u64, Frame>,
     /// What live blocks pinned when they pinned most, if somebody has looked.
     pub pinned: Option<Pinned>,
     /// The user who owns the file, or whose process it is.
@@ -615,6 +621,11 @@ fn read_extents<R: Fn(&mut [u8], usize) -> usize>(
 
 fn read_site(number: usize, record: &Fields, recording: &mut Recording) {
     let frames = (record.u32(4) as usize).min(FRAMES_MAX);
+    if frames == 0 && record.u32(68) != 0 {
+        let place = read_python(record);
+        recording.python.insert(PYTHON | number as u64, place);
+        return;
+    }
     if recording.sites.len() <= number {
         recording.sites.resize_with(number + 1, Site::default);
     }
@@ -624,6 +635,28 @@ fn read_site(number: usize, record: &Fields, recording: &mut Recording) {
     }
     site.frames = (0..frames).map(|i| record.u64(64 + 8 * i)).collect();
     site.scope = record.text(SITE_BYTES - SCOPE_BYTES, SCOPE_BYTES);
+}
+
+/// A function of Python and its line.
+fn read_python(record: &Fields) -> Frame {
+    let end = SITE_BYTES - SCOPE_BYTES;
+    let text = |at: usize, length: usize, kind: u8| {
+        let letters = record.0.get(at..at + length).unwrap_or_default();
+        let number = |letter: &[u8]| {
+            letter
+                .iter()
+                .rfold(0, |it, &byte| it << 8 | u32::from(byte))
+        };
+        let letters = letters.chunks_exact(usize::from(kind.max(1))).map(number);
+        let letters = letters.take_while(|&letter| letter != 0);
+        let text: String = letters
+            .map(|it| char::from_u32(it).unwrap_or('\u{fffd}'))
+            .collect();
+        text
+    };
+    let function = text(end, SCOPE_BYTES, record.u8(68));
+    let file = text(72, end - 72, record.u8(69));
+    Frame::of_python(&function, &file, Some(record.u32(64)))
 }
 
 /// `None`: what it says cannot be.

@@ -4,6 +4,11 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::units::one_line;
+
+/// The module of Python's own functions.
+const PYTHON: &str = "python";
+
 /// A function at a place of the source, or, without symbols, of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub struct Frame {
@@ -28,6 +33,17 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// A function of Python, of which a line may be known.
+    pub fn of_python(function: &str, file: &str, line: Option<u32>) -> Frame {
+        Frame {
+            function: one_line(function),
+            file: Some(one_line(file)),
+            line,
+            module: PYTHON.into(),
+            ..Frame::default()
+        }
+    }
+
     /// Source file without folders, and line.
     pub fn place(&self) -> Option<String> {
         let file = Path::new(self.file.as_deref()?).file_name()?.to_str()?;
@@ -48,6 +64,17 @@ impl Frame {
             Some(place) => format!("{} ({place})", self.brief()),
             None => self.brief(),
         }
+    }
+
+    /// Whether it is a function of Python.
+    pub fn is_python(&self) -> bool {
+        self.module == PYTHON
+    }
+
+    /// Whether it is one of the interpreter of Python.
+    pub(crate) fn is_interpreter(&self) -> bool {
+        let names = ["python3", "libpython3"];
+        names.iter().any(|name| self.module.starts_with(name))
     }
 
     /// Whether it is a function by which programs call the allocator.

@@ -1,26 +1,28 @@
 //! Names for places in files, which are read once for all recordings.
 
-use std::cell::RefCell;
-use std::collections::hash_map::Entry;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized, Symbolizer};
 
-use crate::debug_file::{file_of, Symbolic};
+use crate::debug_file::{open, Symbolic};
+use crate::file::PYTHON;
 use crate::frame::Frame;
 use crate::units::one_line;
 
 /// Gives names to places in files, and remembers them.
 pub struct Namer {
     symbolizer: Symbolizer,
-    files: RefCell<HashMap<FileKey, Named>>,
+    files: RefCell<HashMap<FileKey, Result<Named, &'static str>>>,
+    read: Cell<usize>,
 }
 
-/// Root, path and build id.
-type FileKey = (PathBuf, String, Vec<u8>);
+/// Device and inode: many names may lead to a file.
+type FileKey = (u64, u64);
 
 /// A file that stays open, and the names of places in it.
 struct Named {
@@ -29,6 +31,8 @@ struct Named {
     frames: HashMap<u64, Vec<Frame>>,
 }
 
+/// The address that stands for all others.
+pub(crate) const ANY_OTHER: u64 = 0;
 /// So many files are open at once.
 const FILES_MAX: usize = 256;
 
@@ -41,6 +45,7 @@ impl Default for Namer {
                 .enable_demangling(true)
                 .build(),
             files: RefCell::default(),
+            read: Cell::default(),
         }
     }
 }
@@ -57,15 +62,27 @@ impl Namer {
         build_id: &[u8],
         offsets: &[u64],
     ) -> Result<Vec<Vec<Frame>>, String> {
+        let nameless = |why: &str| {
+            let path = one_line(path);
+            format!("{path} {why}: its functions have no names.")
+        };
+        let file = open(root, path, build_id).map_err(|why| nameless(&why))?;
+        let metadata = file
+            .metadata()
+            .map_err(|error| nameless(&error.to_string()))?;
         let mut files = self.files.borrow_mut();
-        let key = (root.to_owned(), path.to_owned(), build_id.to_owned());
+        let key = (metadata.dev(), metadata.ino());
         if files.len() >= FILES_MAX && !files.contains_key(&key) {
             files.clear();
         }
-        let named = match files.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Named::new(file_of(root, path, build_id)?)),
-        };
+        let named = files.entry(key).or_insert_with(|| {
+            self.read.set(self.read.get() + 1);
+            Symbolic::of(file).map(Named::new)
+        });
+        let named = named.as_mut().map_err(|why| nameless(why))?;
+        if !named.file.is_of(build_id) {
+            return Err(nameless("is another file than it was"));
+        }
         let mut new = offsets.to_vec();
         new.retain(|offset| !named.frames.contains_key(offset));
         if !new.is_empty() {
@@ -73,6 +90,13 @@ impl Namer {
         }
         let frames = |offset| named.frames.get(offset).cloned().unwrap_or_default();
         Ok(offsets.iter().map(frames).collect())
+    }
+}
+
+impl Namer {
+    /// How many files it has read.
+    pub(crate) fn files_read(&self) -> usize {
+        self.read.get()
     }
 }
 
@@ -117,6 +141,18 @@ pub(crate) fn nameless_in(module: &str, offset: u64) -> Frame {
     }
 }
 
+pub(crate) fn nameless(address: u64) -> Frame {
+    let function = match address.wrapping_add(1) {
+        ANY_OTHER => "one of many more places".into(),
+        place if place >= PYTHON => "a function of Python".into(),
+        _ => format!("0x{address:x}"),
+    };
+    Frame {
+        function,
+        ..Frame::default()
+    }
+}
+
 pub(crate) fn file_name(path: &str) -> String {
     one_line(path.rsplit('/').next().unwrap_or(path))
 }
@@ -138,4 +174,21 @@ fn frames_of_symbol(symbol: &Sym, module: &str) -> Vec<Frame> {
     }
     frames.reverse();
     frames
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_many_names_is_read_once() {
+        let namer = Namer::default();
+        let path = std::env::current_exe().unwrap();
+        let (folder, name) = (path.parent().unwrap(), path.file_name().unwrap());
+        for between in ["", "./", ".//./"] {
+            let path = format!("{}/{between}{}", folder.display(), name.to_str().unwrap());
+            namer.name(Path::new("/"), &path, &[], &[1]).unwrap();
+        }
+        assert_eq!(namer.files_read(), 1);
+    }
 }

@@ -72,12 +72,7 @@ impl PerfMap {
             .strip_prefix("py::")
             .and_then(|name| name.split_once(':'));
         Some(match python {
-            Some((function, file)) => Frame {
-                function: function.to_owned(),
-                file: Some(file.to_owned()),
-                module: "python".to_owned(),
-                ..Frame::default()
-            },
+            Some((function, file)) => Frame::of_python(function, file, None),
             None => Frame {
                 function: name,
                 ..Frame::default()

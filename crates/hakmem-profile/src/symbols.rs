@@ -13,7 +13,7 @@ use indexmap::IndexSet;
 use crate::file::{Header, Module, Recording};
 pub use crate::frame::Frame;
 pub use crate::namer::Namer;
-use crate::namer::{file_name, nameless_in};
+use crate::namer::{file_name, nameless, nameless_in, ANY_OTHER};
 use crate::patterns::Patterns;
 use crate::perf_map::PerfMap;
 use crate::units::{grouped, one_line};
@@ -105,9 +105,12 @@ impl Symbols {
         self.frames_from_owner(site).next()
     }
 
-    /// The frames from that one on: all of them, where none says it.
+    /// The frames from that one on: all of them, where none says it. An interpreter works for its
+    /// functions.
     pub fn frames_from_owner(&self, site: usize) -> impl Iterator<Item = &Frame> + '_ {
-        let first = self.frames_of(site).position(|frame| !frame.wrapper);
+        let is_python = self.frames_of(site).any(Frame::is_python);
+        let passes_on = |frame: &Frame| frame.wrapper || is_python && frame.is_interpreter();
+        let first = self.frames_of(site).position(|frame| !passes_on(frame));
         self.frames_of(site).skip(first.unwrap_or(0))
     }
 
@@ -157,18 +160,15 @@ struct Resolver {
     symbols: Symbols,
     /// That become those of the symbols.
     frames: IndexSet<Frame>,
-    /// How many files were looked at.
-    looked_at: usize,
 }
 
 /// So many addresses have names, and module by module is looked at so often: no program has more.
 const PLACES_MAX: usize = 100_000;
 const STEPS_MAX: usize = 100_000_000;
-/// So many files are looked at, and so many of them may have no names: no program has more.
+/// So many modules are looked at, files read, and problems told: no program has more.
 const MODULES_MAX: usize = 4096;
+const READ_MAX: usize = 512;
 const NAMELESS_MAX: usize = 100;
-/// Which stands for all others.
-const ANY_OTHER: u64 = 0;
 
 /// Finds modules by address.
 struct Modules<'a> {
@@ -252,7 +252,8 @@ impl Resolver {
             by_module.entry(location.module).or_default().push(number);
         }
         let mut skipped = 0;
-        for (module, locations) in by_module {
+        let read_before = namer.files_read();
+        for (looked_at, (module, locations)) in by_module.into_iter().enumerate() {
             let addresses: Vec<u64> = locations
                 .iter()
                 .map(|location| self.symbols.locations[*location].address.wrapping_sub(1))
@@ -262,7 +263,8 @@ impl Resolver {
                     let module = &recording.modules[module];
                     let offsets = addresses.iter().map(|it| it.wrapping_sub(module.bias));
                     let offsets: Vec<u64> = offsets.collect();
-                    let is_enough = self.looked_at >= MODULES_MAX
+                    let is_enough = looked_at > MODULES_MAX
+                        || namer.files_read() - read_before >= READ_MAX
                         || self.symbols.problems.len() >= NAMELESS_MAX;
                     let mut found = match is_enough {
                         true => Vec::new(),
@@ -278,10 +280,14 @@ impl Resolver {
                     }
                     found
                 }
-                None => addresses
-                    .iter()
-                    .map(|address| vec![map.find(*address).unwrap_or_else(|| nameless(*address))])
-                    .collect(),
+                None => {
+                    let name = |address: &u64| {
+                        let python = recording.python.get(&address.wrapping_add(1)).cloned();
+                        let known = python.or_else(|| map.find(*address));
+                        vec![known.unwrap_or_else(|| nameless(*address))]
+                    };
+                    addresses.iter().map(name).collect()
+                }
             };
             for (location, frames) in locations.into_iter().zip(named) {
                 let numbers = frames.into_iter().map(|it| self.frames.insert_full(it).0);
@@ -303,7 +309,6 @@ impl Resolver {
         header: &Header,
         offsets: &[u64],
     ) -> Vec<Vec<Frame>> {
-        self.looked_at += 1;
         let found = match module.build_id.is_empty() && is_newer(&self.root, &module.path, header) {
             true => Err(format!(
                 "{} has no build id, and was changed since: its functions have no names.",
@@ -315,17 +320,6 @@ impl Resolver {
             self.symbols.problems.push(problem);
             Vec::new()
         })
-    }
-}
-
-fn nameless(address: u64) -> Frame {
-    let function = match address.wrapping_add(1) {
-        ANY_OTHER => "one of many more places".into(),
-        _ => format!("0x{address:x}"),
-    };
-    Frame {
-        function,
-        ..Frame::default()
     }
 }
 

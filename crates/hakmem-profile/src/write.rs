@@ -1,9 +1,12 @@
 //! Writes a recording as the library does, for profiles that were taken from outside.
 
+use std::collections::BTreeMap;
+
 use crate::file::{
     Header, Module, Recording, Sample, Site, Snapshot, ATTACHED, EXTENT_HEAD, EXTENT_MAGIC,
-    FRAMES_MAX, LOOK, MAGIC, PATH_BYTES, SCOPE_BYTES, SITE_BYTES, TEXT_BYTES, VERSION,
+    FRAMES_MAX, LOOK, MAGIC, PATH_BYTES, PYTHON, SCOPE_BYTES, SITE_BYTES, TEXT_BYTES, VERSION,
 };
+use crate::frame::Frame;
 
 const HEADER_BYTES: usize = 65536;
 const EXTENT_BYTES: usize = 65536;
@@ -39,8 +42,13 @@ impl Record {
 
 /// The bytes of the file.
 pub fn write(recording: &Recording) -> Vec<u8> {
+    // Places have numbers behind those of the sites.
+    let places: BTreeMap<_, _> = recording.python.iter().collect();
+    let numbers = (PYTHON | recording.sites.len() as u64..).zip(places.keys());
+    let frames = numbers.map(|(number, frame)| (**frame, number)).collect();
+    let sites = recording.sites.iter().map(|it| site(it, &frames));
     let records = [
-        recording.sites.iter().map(site).collect(),
+        sites.chain(places.into_values().map(place)).collect(),
         recording.samples.iter().map(sample).collect(),
         recording.snapshots.iter().map(snapshot).collect(),
         recording.modules.iter().map(module).collect::<Vec<_>>(),
@@ -114,17 +122,40 @@ fn header(header: &Header) -> Record {
     record
 }
 
-fn site(site: &Site) -> Record {
+fn site(site: &Site, places: &BTreeMap<u64, u64>) -> Record {
     let mut record = Record::new(RECORD_BYTES[0]);
     let frames = &site.frames[..site.frames.len().min(FRAMES_MAX)];
     record.u32(0, 2);
     record.u32(4, frames.len() as u32);
     let numbers = site.clone().numbers().map(|number| *number);
+    let frames = frames.iter().map(|it| places.get(it).unwrap_or(it));
     for (place, number) in numbers.iter().chain(frames).enumerate() {
         record.u64(8 + 8 * place, *number);
     }
     let place = SITE_BYTES - SCOPE_BYTES;
     record.bytes(place, SCOPE_BYTES - 1, site.scope.as_bytes());
+    record
+}
+
+/// A function of Python and its line; of long names there are the ends.
+fn place(frame: &Frame) -> Record {
+    let mut record = Record::new(SITE_BYTES);
+    record.u32(0, 2);
+    record.u32(64, frame.line.unwrap_or(0));
+    let end = SITE_BYTES - SCOPE_BYTES;
+    let file = frame.file.as_deref().unwrap_or_default();
+    let texts = [
+        (68, end, SCOPE_BYTES, &*frame.function),
+        (69, 72, end - 72, file),
+    ];
+    for (kind, at, room, text) in texts {
+        let width = if text.is_ascii() { 1 } else { 4 };
+        record.u8(kind, width);
+        let letters = text.chars().map(|it| u32::from(it).to_le_bytes());
+        let bytes = letters.flat_map(|it| it.into_iter().take(width.into()));
+        let bytes: Vec<u8> = bytes.collect();
+        record.bytes(at, room, &bytes[bytes.len().saturating_sub(room)..]);
+    }
     record
 }
 
@@ -248,5 +279,28 @@ mod tests {
             format!("{:?}", read.header),
             format!("{:?}", recording.header)
         );
+    }
+
+    #[test]
+    fn places_of_python_get_other_numbers() {
+        let named = |function: &str| {
+            Frame::of_python(function, &format!("/{}/a.py", "x".repeat(200)), Some(7))
+        };
+        let places = |first: u64, last: u64| {
+            let all = [(first, named("x")), (last, named("тело"))];
+            all.map(|(number, frame)| (PYTHON | number, frame)).into()
+        };
+        let site = |frames| Site {
+            frames,
+            ..Site::default()
+        };
+        let recording = Recording {
+            sites: vec![site(vec![1, PYTHON | 9000, PYTHON | 5000]); 3],
+            python: places(5000, 9000),
+            ..Recording::default()
+        };
+        let read = parse(&write(&recording)).unwrap();
+        assert_eq!(read.python, places(3, 4));
+        assert_eq!(read.sites, vec![site(vec![1, PYTHON | 4, PYTHON | 3]); 3]);
     }
 }

@@ -94,7 +94,7 @@ fn rows(file: &ResultFile, options: &TableOptions) -> String {
         matrix.means[column]
     }));
     let last = table.column_count();
-    table::align_right(&mut table, 1..last);
+    table::lay_out(&mut table, 1..last);
     table.trim_fmt() + "\n"
 }
 

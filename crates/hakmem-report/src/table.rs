@@ -251,7 +251,7 @@ fn block(arms: &[Arm], row: &Row, options: &TableOptions, columns: &[Column]) ->
         .iter()
         .enumerate()
         .filter(|(_, column)| column.is_figure());
-    align_right(&mut table, figures.map(|(index, _)| index));
+    lay_out(&mut table, figures.map(|(index, _)| index));
     table
 }
 
@@ -340,7 +340,7 @@ pub(crate) fn render_latency(file: &ResultFile, options: &TableOptions) -> Optio
             let title = std::iter::once(Cell::new(line.title()));
             table.add_row(title.chain(columns.iter().map(cell)));
         }
-        align_right(&mut table, 1..=columns.len());
+        lay_out(&mut table, 1..=columns.len());
         table
     };
     let table = || in_parts(arms.len(), options, part);
@@ -404,7 +404,7 @@ fn matrix_part(
     table.add_row(line(&format!("{confidence} interval"), &|column| {
         interval_text(&matrix.means[column])
     }));
-    align_right(&mut table, 1..=own.len() + columns.len());
+    lay_out(&mut table, 1..=own.len() + columns.len());
     table
 }
 
@@ -436,7 +436,7 @@ fn render_scaling(file: &ResultFile, options: &TableOptions) -> Option<String> {
             },
         ]);
     }
-    align_right(&mut table, 2..=4);
+    lay_out(&mut table, 2..=4);
     let explanation = scaling::explanation(first);
     Some(format!(
         "{}\n{}\n{explanation}\n",
@@ -521,8 +521,8 @@ pub(crate) fn plain_table(options: &TableOptions) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     table.set_style(TableComponent::HeaderLines, '─');
-    table.remove_style(TableComponent::VerticalLines);
-    table.remove_style(TableComponent::MiddleHeaderIntersections);
+    table.set_style(TableComponent::MiddleHeaderIntersections, '─');
+    table.set_style(TableComponent::VerticalLines, ' ');
     match options.colour {
         true => table.enforce_styling(),
         false => table.force_no_tty(),
@@ -530,8 +530,14 @@ pub(crate) fn plain_table(options: &TableOptions) -> Table {
     table
 }
 
-pub(crate) fn align_right(table: &mut Table, columns: impl Iterator<Item = usize>) {
-    for index in columns {
+/// Ends a table: figures to the right. The line between two columns, of spaces, is one of the two
+/// spaces there.
+pub(crate) fn lay_out(table: &mut Table, figures: impl Iterator<Item = usize>) {
+    let last = table.column_count().saturating_sub(1);
+    for column in table.column_iter_mut().take(last) {
+        column.set_padding((1, 0));
+    }
+    for index in figures {
         if let Some(column) = table.column_mut(index) {
             column.set_cell_alignment(CellAlignment::Right);
         }

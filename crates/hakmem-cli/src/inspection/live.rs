@@ -172,6 +172,7 @@ pub fn recording_of(report: &Report, sites: &[Site]) -> Recording {
         },
         sites: sites.iter().map(site_of).collect(),
         modules: report.files.iter().map(module).collect(),
+        python: report.python_places.iter().map(place).collect(),
         user: user(&report.source),
         ..Recording::default()
     }
@@ -205,6 +206,13 @@ fn module(file: &hakmem_inspect::find::LoadedFile) -> Module {
         build_id: file.build_id.clone(),
         path: file.path.clone(),
     }
+}
+
+fn place((&frame, it): (&u64, &hakmem_inspect::python::Frame)) -> (u64, Frame) {
+    (
+        frame,
+        Frame::of_python(&it.function, &it.file, Some(it.line)),
+    )
 }
 
 /// Where the files of the process are: one in a container has others under the same paths.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use hakmem_inspect::pins::{ClassPins, Hold, SamplePins, ALONE, SPARSE};
+use hakmem_inspect::pins::{ClassPins, Held, Hold, SamplePins, ALONE, SPARSE};
 use hakmem_inspect::sites::Site;
 use hakmem_inspect::Report;
 use hakmem_profile::analysis::Amount;
@@ -46,62 +46,116 @@ fn amount(each: f64, others: f64) -> Amount {
     amount
 }
 
-/// Bytes of a class on pages of a kind: those that are there, and those that samples tell.
-type Groups = BTreeMap<(usize, usize), (f64, Amount)>;
+/// What lies on pages of a kind, and what samples tell of it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Group {
+    there: Held,
+    told: Amount,
+    told_pinned: f64,
+    /// They tell about all that is there, but for what they may be off.
+    is_whole: bool,
+}
 
-fn groups(report: &Report) -> Groups {
+impl Group {
+    fn join(&mut self, other: &Group) {
+        self.there.live += other.there.live;
+        self.there.pinned += other.there.pinned;
+        self.told.join(&other.told);
+        self.told_pinned += other.told_pinned;
+    }
+
+    /// Whether they are enough to say that they tell about all.
+    fn is_clear(&self) -> bool {
+        let error = self.told.error();
+        self.told.bytes > 0.0
+            && self.there.live <= self.told.bytes + error
+            && error <= self.told.bytes
+    }
+
+    /// Whether that can be, where all is sampled: of a few mean distances there may be none.
+    fn may_be_whole(&self, mean: f64) -> bool {
+        self.there.live <= self.told.bytes + 2.0 * self.told.error() + 4.0 * mean
+    }
+
+    /// By how much what a sample tells stands for more: live, and pinned.
+    fn factors(&self) -> Held {
+        let of = |there: f64, told: f64| match self.is_whole && told > 0.0 {
+            true => there / told,
+            false => 1.0,
+        };
+        Held {
+            live: of(self.there.live, self.told.bytes),
+            pinned: of(self.there.pinned, self.told_pinned),
+        }
+    }
+}
+
+/// A kind of pages, of a class; `None`: of all classes of which there are few samples on such.
+type Key = (Option<usize>, usize);
+
+/// Where samples are few, most classes have none: there they tell of all of these together.
+fn groups(report: &Report) -> BTreeMap<Key, Group> {
     let pins = &report.account.pins;
-    let mut groups = Groups::new();
+    let mut groups = BTreeMap::<Key, Group>::new();
     for (&class, pins) in &pins.classes {
-        for (kind, held) in pins.hold.iter().enumerate() {
-            groups.entry((class, kind)).or_default().0 = held.live;
+        for (kind, &held) in pins.hold.iter().enumerate() {
+            groups.entry((Some(class), kind)).or_default().there = held;
         }
     }
     for pins in &pins.samples {
         for (kind, held) in pins.other.iter().enumerate() {
-            let group = groups.entry((pins.size_class, kind)).or_default();
-            group.1.join(&amount(held.live, pins.others));
+            let group = groups.entry((Some(pins.size_class), kind)).or_default();
+            group.told.join(&amount(held.live, pins.others));
+            group.told_pinned += held.pinned * pins.others;
         }
     }
+    let mean = report.settings.sample_mean_bytes() as f64;
+    let mut few = BTreeMap::<Key, Group>::new();
+    groups.retain(|&(_, kind), group| {
+        group.is_whole = group.is_clear();
+        let are_few = !group.is_whole && group.may_be_whole(mean);
+        if are_few {
+            let few = few.entry((None, kind)).or_default();
+            few.join(group);
+            few.is_whole = true;
+        }
+        !are_few
+    });
+    groups.append(&mut few);
     groups
-}
-
-/// Whether they tell about all that is there, but for what they may be off.
-fn agree((there, told): &(f64, Amount)) -> bool {
-    told.bytes > 0.0 && *there <= told.bytes + told.error()
 }
 
 fn estimates(report: &Report) -> HashMap<u64, Estimate> {
     let groups = groups(report);
-    // By site and group: bytes that live, and those that are pinned.
-    let mut parts: BTreeMap<(u64, usize, usize), (f64, Amount)> = BTreeMap::new();
+    let mut parts: BTreeMap<(u64, Key), Amount> = BTreeMap::new();
     let mut sites: HashMap<u64, Estimate> = HashMap::new();
     for pins in &report.account.pins.samples {
         let site = sites.entry(pins.site).or_default();
         add_own(site, pins);
+        let class = report.account.pins.classes.get(&pins.size_class);
         for (kind, held) in pins.other.iter().enumerate() {
-            let (there, told) = groups[&(pins.size_class, kind)];
-            let factor = match agree(&(there, told)) {
-                true => there / told.bytes,
-                false => 1.0,
+            let own = (Some(pins.size_class), kind);
+            let key = if groups.contains_key(&own) {
+                own
+            } else {
+                (None, kind)
             };
-            let others = pins.others * factor;
-            let part = parts.entry((pins.site, pins.size_class, kind)).or_default();
-            part.0 += held.live * others;
-            part.1.join(&amount(held.pinned, others));
+            let factors = groups[&key].factors();
+            let live = held.live * pins.others * factors.live;
+            let pinned = amount(held.pinned, pins.others * factors.pinned);
+            site.blocks += live / class.map_or(live.max(1.0), |class| class.size as f64);
+            site.live += live;
+            if kind & ALONE != 0 {
+                site.at_least += live + pinned.bytes;
+            }
+            parts.entry((pins.site, key)).or_default().join(&pinned);
         }
     }
-    for ((address, class, kind), (live, pinned)) in parts {
+    for ((address, key), pinned) in parts {
+        let group = &groups[&key];
         let site = sites.entry(address).or_default();
-        let group = &groups[&(class, kind)];
-        let size = report.account.pins.classes.get(&class);
-        site.blocks += live / size.map_or(live.max(1.0), |class| class.size as f64);
-        site.live += live;
-        if kind & ALONE != 0 {
-            site.at_least += live + pinned.bytes;
-        }
-        site.pinned.join(&match agree(group) {
-            true => pinned.within(live / group.0.max(1.0)),
+        site.pinned.join(&match group.is_whole {
+            true => pinned.within(pinned.bytes / group.there.pinned.max(1.0)),
             false => pinned,
         });
     }

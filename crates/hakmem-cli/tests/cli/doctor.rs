@@ -304,7 +304,7 @@ fn a_program_that_ends_before_hakmem_can_say_anything() {
 #[test]
 fn a_program_that_does_not_end_is_stopped_at_the_time_limit() {
     let output = hakmem()
-        .args(["doctor", "--time-limit", "500ms", "--", "sleep", "60"])
+        .args(["doctor", "--time-limit", "2s", "--", "sleep", "60"])
         .output()
         .unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

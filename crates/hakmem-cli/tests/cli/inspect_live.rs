@@ -1,5 +1,7 @@
 //! `hakmem top`, and what `hakmem inspect` tells of options that measure: slow paths, call sites.
 
+use std::io::{BufRead, BufReader};
+
 use hakmem_cli::inspection::screen::{draw, Below, View};
 use hakmem_cli::inspection::watch::Watch;
 use predicates::prelude::*;
@@ -114,7 +116,6 @@ const LOSES: &str = "
 
 #[test]
 fn lost_blocks_are_told_from_those_that_are_kept() {
-    use std::io::{BufRead, BufReader};
     let directory = scratch();
     let program = directory.path().join("loses");
     if compile("cc", LOSES, &["-g", "-O1", "-fno-builtin"], &program).is_none() {
@@ -196,22 +197,20 @@ fn top_tells_rates_in_a_pipe() {
         .assert()
         .code(0)
         .stdout(contains("In the last ").and(contains("What hakmem keeps")));
-    let pid = running.pid();
-    let end = std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_secs(2));
-        drop(running);
-    });
-    let output = hakmem()
-        .args(["top", &pid, "--json", "--interval", "100ms"])
-        .output()
+    let mut top = std::process::Command::new(hakmem().get_program())
+        .args(["top", &running.pid(), "--json", "--interval", "100ms"])
+        .stdout(std::process::Stdio::piped())
+        .spawn()
         .unwrap();
-    end.join().unwrap();
+    let mut lines = BufReader::new(top.stdout.take().unwrap()).lines();
+    let mut looks: Vec<_> = lines.by_ref().take(2).collect();
+    assert_eq!(looks.len(), 2);
     // It ends with the process.
-    assert_eq!(output.status.code(), Some(0));
-    let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.lines().count() >= 2, "{text}");
-    for line in text.lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
+    drop(running);
+    looks.extend(lines);
+    assert_eq!(top.wait().unwrap().code(), Some(0));
+    for line in looks {
+        let line: Value = serde_json::from_str(&line.unwrap()).unwrap();
         assert_eq!(line["rates"]["mallocs_per_second"], 0.0);
         assert!(line["rss_bytes"].as_u64().unwrap() > 0);
     }

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::fixtures::{compile, hakmem, library, scratch, skip};
 
-/// Of blocks of a size, one of so many is kept, by one of two functions: the first alone, one after
-/// the other, or both in turns. At each line of input it frees what the next one has kept, and says
-/// by how many bytes the resident memory fell.
+/// Of blocks of a size, or, if it is odd, of many sizes up to that, one of so many is kept, by one
+/// of two functions: the first alone, one after the other, or both in turns. At each line of input
+/// it frees what the next one has kept, and says by how many bytes the resident memory fell.
 const PROGRAM: &str = r#"
     #include <malloc.h>
     #include <stdio.h>
@@ -25,6 +25,10 @@ const PROGRAM: &str = r#"
     }
     __attribute__((noinline)) static char *keep_second(size_t size) {
         return memset(malloc(size), 2, size) + 0 * counts[1];
+    }
+    static size_t size_of(size_t size, size_t i) {
+        double part = (i * 2654435761u >> 8 & 0xffff) / 65536.0;
+        return size % 2 ? 16 + part * part * part * size : size;
     }
     static long resident(void) {
         long pages = 0;
@@ -48,12 +52,13 @@ const PROGRAM: &str = r#"
         kept[0] = malloc(all * sizeof *passed);
         kept[1] = malloc(all * sizeof *passed);
         for (size_t i = 0; i < all; i++) {
+            size_t bytes = size_of(size, i);
             if (i % every) {
-                passed[count++] = memset(malloc(size), 3, size);
+                passed[count++] = memset(malloc(bytes), 3, bytes);
                 continue;
             }
             int second = mixed == 1 ? i > all / 2 : mixed == 2 ? i / every % 2 : 0;
-            kept[second][counts[second]++] = second ? keep_second(size) : keep_first(size);
+            kept[second][counts[second]++] = second ? keep_second(bytes) : keep_first(bytes);
         }
         for (size_t i = 0; i < count; i++)
             free(passed[i]);
@@ -205,6 +210,21 @@ fn the_resident_memory_falls_as_was_forecast() {
         let mut keeper = Keeper::start(&program, [size, every, mib, 0], "8");
         let [_, most, error] = forecast(&pinned(&keeper.pid()), "keep_first");
         assert_near(keeper.free(), most, error, &format!("{size} by site"));
+    }
+}
+
+#[test]
+fn few_samples_tell_of_many_sizes() {
+    let directory = scratch();
+    let Some(program) = build(directory.path()) else {
+        return skip("C compiler");
+    };
+    for (size, mib) in [(4001, 600), (200_001, 1000)] {
+        let mut keeper = Keeper::start(&program, [size, 20, mib, 0], "64");
+        let [_, most, error] = forecast(&pinned(&keeper.pid()), "keep_first");
+        let what = format!("up to {size}");
+        assert_near(keeper.free(), most, error, &what);
+        assert!(error < most / 2.0, "{what}: {error} of {most}");
     }
 }
 

@@ -32,7 +32,7 @@ outer(2)
 ";
 
 /// Those that are installed, of the versions that are known.
-fn interpreters() -> Vec<PathBuf> {
+pub fn interpreters() -> Vec<PathBuf> {
     let names = ["/usr/bin/python3", "python3.11", "python3.12", "python3.13"];
     let is_known = |name: &&&str| {
         let output = Command::new(name).arg("--version").output();
@@ -55,6 +55,27 @@ fn start(interpreter: &Path, script: &Path) -> Running {
         .unwrap();
     Running::ready(child)
 }
+
+/// Blocks that are kept by functions, of which one is of code that goes, and other code comes.
+const KEEPER: &str = "\
+import sys
+kept = []
+class Größe:
+    def fill(self):
+        for _ in range(100):
+
+            kept.append(
+                bytearray(100_000))
+def gone(name):
+    names = {'kept': kept}
+    exec(f'def {name}(): kept.append(bytearray(5_000_000))', names)
+    return names.popitem()[1]
+Größe().fill()
+gone('gone')()
+kept += [gone(f'other{n}') for n in range(1000)]
+print('ready', flush=True)
+sys.stdin.read()
+";
 
 fn stacks(report: &Value) -> Vec<Vec<String>> {
     let threads = report["python"]["threads"].as_array().cloned();
@@ -102,5 +123,49 @@ fn threads_of_python_say_where_they_are() {
             .assert()
             .code(0)
             .stdout(contains("2 threads").and(contains("outer (waiting.py:14) ←")));
+    }
+}
+
+#[test]
+fn a_look_at_a_recorded_process_names_the_lines_of_python() {
+    let interpreters = interpreters();
+    if interpreters.is_empty() {
+        return skip("Python 3.11 to 3.13");
+    }
+    let directory = scratch();
+    let script = directory.path().join("keeping.py");
+    std::fs::write(&script, KEEPER).unwrap();
+    for (number, interpreter) in interpreters.iter().enumerate() {
+        let child = Command::new(interpreter)
+            .arg(&script)
+            .env("LD_PRELOAD", library())
+            .env("HAKMEM_RECORD_FILE", directory.path().join("%p.hakprof"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn();
+        let running = Running::ready(child.unwrap());
+        let pid = running.0.id().to_string();
+        let profile = directory.path().join(format!("{number}.hakprof"));
+        let mut inspect = hakmem();
+        inspect.args(["inspect", &pid, "--json"]);
+        let output = inspect.arg("--profile").arg(&profile).output().unwrap();
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let owners = |sites: &Value| -> Vec<String> {
+            let owners = sites.as_array().unwrap().iter();
+            owners.map(|site| site["owner"].to_string()).collect()
+        };
+        let sites = owners(&report["sites"]);
+        let fill = "\"Größe.fill (keeping.py:8)\"".to_owned();
+        assert!(sites.contains(&fill), "{sites:?}");
+        let gone = &"\"a function of Python\"".to_owned();
+        assert!(sites.contains(gone), "{sites:?}");
+        assert!(owners(&report["pinned"]["sites"]).contains(&fill));
+        let mut report = hakmem();
+        report
+            .arg("report")
+            .arg(&profile)
+            .assert()
+            .code(0)
+            .stdout(contains("Größe.fill keeping.py:8").and(contains("< <module> keeping.py:14")));
     }
 }

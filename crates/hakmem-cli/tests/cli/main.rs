@@ -22,6 +22,7 @@ mod record_every;
 mod record_output;
 mod record_parts;
 mod record_pinned;
+mod record_python;
 mod record_symbols;
 mod report;
 mod restart;

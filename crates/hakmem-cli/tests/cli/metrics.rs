@@ -150,7 +150,7 @@ pub fn until<T>(mut found: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = found() {
             return found;
         }
-        assert!(began.elapsed() < Duration::from_secs(60), "waited in vain");
+        assert!(began.elapsed() < Duration::from_secs(250), "waited in vain");
         sleep(Duration::from_millis(50));
     }
 }

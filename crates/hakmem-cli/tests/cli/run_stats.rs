@@ -208,7 +208,7 @@ impl Drop for Running {
 }
 
 /// The letter of the state of a process; `None`: it is gone.
-fn state(process: u32) -> Option<char> {
+pub fn state(process: u32) -> Option<char> {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     status.rsplit_once(") ")?.1.chars().next()
 }
@@ -216,7 +216,7 @@ fn state(process: u32) -> Option<char> {
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+        assert!(begin.elapsed() < Duration::from_secs(250), "{what}");
         sleep(Duration::from_millis(10));
     }
 }

@@ -11,6 +11,8 @@ use serde_json::Value;
 use crate::fixtures::{
     compile, hakmem, hakmem_for_musl, hardened_preload, library, scratch, skip, write_script,
 };
+use crate::metrics::until;
+use crate::run_stats::state;
 
 /// A program of sleeper.c that is about to sleep.
 struct Sleeper {
@@ -277,7 +279,7 @@ fn those_that_must_not_be_touched_are_refused() {
     let stopped = Sleeper::start(&program, &["cond"], &preload());
     let kill = |signal: &str| Command::new("kill").args([signal, &stopped.pid()]).status();
     assert!(kill("-STOP").unwrap().success());
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    until(|| (state(stopped.child.id()) == Some('T')).then_some(()));
     refused(&stopped, &[], "is stopped (SIGSTOP)");
     hakmem()
         .args(["trim", "no-such-process"])

@@ -10,6 +10,10 @@ use crate::residency::Residency;
 pub(super) fn deserted(class: &SizeClass, unit_shift: u32) -> Hold {
     let bytes = grain_bytes(class.units.min(32) << unit_shift);
     let mut hold = Hold::default();
+    if class.blocks == 1 {
+        hold[ALONE].live = class.size as f64;
+        return hold;
+    }
     let mut left = class.size.min(64 * bytes);
     while left > 0 {
         let piece = left.min(bytes);

@@ -16,7 +16,7 @@ pub fn launch<I: Into<OsString>>(command: impl IntoIterator<Item = I>) -> Launch
         preload: None,
         directory: None,
         input: None,
-        time_limit: Duration::from_secs(60),
+        time_limit: Duration::from_secs(250),
     }
 }
 
@@ -61,11 +61,14 @@ pub fn processes_with(argument: &str) -> usize {
         .count()
 }
 
-/// Waits until something is so; fails after a minute.
+/// Waits until something is so; fails after some minutes.
 pub fn await_that(what: &str, mut is_so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(60), "in vain: {what}");
+        assert!(
+            start.elapsed() < Duration::from_secs(250),
+            "in vain: {what}"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -82,10 +82,10 @@ fn maps_of_strangers_name_nothing() {
     assert_eq!(name(), "0x9007");
 }
 
-/// An ELF file of one compressed section, whose header says that it is short.
-fn compressed(packed: &[u8]) -> Vec<u8> {
+/// An ELF file of one compressed section, whose header says how long it is unpacked.
+fn compressed(packed: &[u8], says: u64) -> Vec<u8> {
     let names = b"\0.debug_info\0.shstrtab\0";
-    let mut section = [1u64.to_le_bytes(), 100u64.to_le_bytes(), 1u64.to_le_bytes()].concat();
+    let mut section = [1, says, 1].map(u64::to_le_bytes).concat();
     section.extend(packed);
     let mut file = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0".to_vec();
     let table = 64 + section.len() as u64 + names.len() as u64;
@@ -117,28 +117,32 @@ fn compressed(packed: &[u8]) -> Vec<u8> {
 fn sections_that_unpack_to_gigabytes_are_not_unpacked() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("bomb");
-    let problem = |mib: usize| {
+    let problem = |mib: usize, says: u64| {
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::fast());
         for _ in 0..mib {
             encoder.write_all(&[0; 1 << 20]).unwrap();
         }
-        fs::write(&path, compressed(&encoder.finish().unwrap())).unwrap();
+        fs::write(&path, compressed(&encoder.finish().unwrap(), says)).unwrap();
         let named = Namer::default().name(Path::new("/"), path.to_str().unwrap(), &[], &[1]);
         named.err().unwrap_or_default()
     };
-    assert!(!problem(8).contains("unpack"), "{}", problem(8));
-    assert!(
-        problem(200).contains("unpack to far more"),
-        "{}",
-        problem(200)
-    );
+    for (mib, says, is_taken) in [
+        (8, 8 << 20, true),
+        (8, 100, false),
+        (8, 9 << 20, false),
+        (200, 200 << 20, false),
+        (200, 100, false),
+    ] {
+        let problem = problem(mib, says);
+        assert_eq!(!problem.contains("unpack"), is_taken, "{says}: {problem}");
+    }
 }
 
 /// Also in a file that is long enough, whose tables would be read whole.
 #[test]
 fn endless_tables_of_symbols_are_not_read() {
     let root = tempfile::tempdir().unwrap();
-    let mut bytes = compressed(b"");
+    let mut bytes = compressed(b"", 0);
     let symbols = bytes.len() - 2 * 64;
     for (offset, number) in [(4, 2), (8, 0), (32, 1u64 << 30)] {
         let field = &mut bytes[symbols + offset..][..if offset == 4 { 4 } else { 8 }];
@@ -152,4 +156,26 @@ fn endless_tables_of_symbols_are_not_read() {
     let named = Namer::default().name(root.path(), "/endless", &[], &[1]);
     let problem = named.err().unwrap_or_default();
     assert!(problem.contains("more symbols than any"), "{problem}");
+}
+
+/// Who reads them keeps a kilobyte or more of each.
+#[test]
+fn countless_small_units_are_not_read() {
+    const HEAD: usize = 24;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("units");
+    let problem = |units: usize| {
+        let unit = [&[8, 0, 0, 0, 4, 0][..], &[0; 4], &[8, 0]].concat();
+        let mut bytes = compressed(&unit.repeat(units), 0);
+        let section = bytes.len() - 2 * 64;
+        let numbers = [(8, 0), (24, 64 + HEAD), (32, unit.len() * units)];
+        for (place, number) in numbers {
+            bytes[section + place..][..8].copy_from_slice(&number.to_le_bytes());
+        }
+        fs::write(&path, bytes).unwrap();
+        let named = Namer::default().name(Path::new("/"), path.to_str().unwrap(), &[], &[1]);
+        named.err().unwrap_or_default()
+    };
+    assert!(!problem(60_000).contains("units"), "{}", problem(60_000));
+    assert!(problem(70_000).contains("more compilation units"));
 }

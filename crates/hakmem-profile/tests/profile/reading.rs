@@ -1,8 +1,9 @@
 //! Files that are whole, cut off, damaged, or something else.
 
 use hakmem_profile::analysis::Analysis;
-use hakmem_profile::file::{parse, FileError};
-use hakmem_profile::symbols::Symbols;
+use hakmem_profile::file::{parse, FileError, Recording, Site, PYTHON};
+use hakmem_profile::symbols::{Frame, Symbols};
+use hakmem_profile::write::write;
 use proptest::prelude::*;
 
 use crate::support::{put, toy, Birth, File, MS};
@@ -192,4 +193,33 @@ fn profiles_as_text_with_large_numbers_do_no_harm() {
     let symbols = Symbols::resolve(&recording);
     let analysis = Analysis::new(recording, symbols);
     assert!(!hakmem_profile::text::render(&analysis, &Default::default()).is_empty());
+}
+
+#[test]
+fn lines_of_python_are_named() {
+    const PLACE: usize = 65536 + 64 + 416;
+    let frames = vec![0x1000, PYTHON | 1, PYTHON | 7];
+    let mut recording = Recording::default();
+    recording.sites.resize_with(3, Site::default);
+    recording.sites[2].frames = frames;
+    let mut bytes = write(&recording);
+    put(&mut bytes, PLACE + 64, 12, 4);
+    for (place, letter) in "тело".encode_utf16().enumerate() {
+        put(&mut bytes, PLACE + 320 + 2 * place, letter.into(), 2);
+    }
+    bytes[PLACE + 72..][..7].copy_from_slice(b"/t/a.py");
+    let named = |kinds: u64| {
+        let mut bytes = bytes.clone();
+        put(&mut bytes, PLACE + 68, kinds, 4);
+        let symbols = Symbols::resolve(&parse(&bytes).unwrap());
+        let names: Vec<String> = symbols.frames_of(2).map(Frame::named).collect();
+        names
+    };
+    assert_eq!(
+        named(0x0102)[1..],
+        ["тело (a.py:12)", "a function of Python"]
+    );
+    for kinds in [0, 1, 3, 0x0400, 0xff61, u64::from(u32::MAX)] {
+        assert_eq!(named(kinds)[2], "a function of Python", "{kinds:x}");
+    }
 }
