@@ -201,9 +201,12 @@ format:
 	@clang-format -i $(SOURCES)
 	@cargo fmt --all
 
+# Other versions of clang-format than that of CONTRIBUTING.md have a format of their own.
 format-check:
-	@clang-format --dry-run -Werror --ferror-limit=1 $(SOURCES) && cargo fmt --all --check || \
-		{ echo 'The format differs: run make format.' >&2; exit 1; }
+	@if clang-format --version | grep -q 'version 14\.'; then \
+		clang-format --dry-run -Werror --ferror-limit=1 $(SOURCES); \
+	else echo 'Not checked, as that takes clang-format 14: the format of C.'; fi && \
+		cargo fmt --all --check || { echo 'The format differs: run make format.' >&2; exit 1; }
 
 # The analyzers; .clang-tidy says what is left out. And whether the interfaces are documented.
 lint:

@@ -35,9 +35,12 @@ want() {
 # The oldest Rust that builds the command.
 RUST=1.85
 
+# Which system this is, as 'debian 12'.
+release=$(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}") || true
+
 # Debian 12 has a Rust that is new enough under names of its own.
 rust_package() {
-    case $(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}") in
+    case $release in
     'debian 12') echo "$2" ;;
     *) echo "$1" ;;
     esac
@@ -98,7 +101,10 @@ libraries=/usr/lib/$(uname -m)-linux-gnu
 # What `make try` can do without: other allocators, and two programs in which they matter.
 want_try() {
     want "$libraries/libjemalloc.so.2" libjemalloc2
-    want "$libraries/libmimalloc.so.2" libmimalloc2.0
+    case $release in
+    'debian 13') want "$libraries/libmimalloc.so.3" libmimalloc3 ;;
+    *) want "$libraries/libmimalloc.so.2" libmimalloc2.0 ;;
+    esac
     want "$libraries/libtcmalloc_minimal.so.4" libtcmalloc-minimal4
     want sqlite3 sqlite3
     want redis-server redis-server
@@ -216,6 +222,8 @@ need_docs() {
 need_packages() {
     need_dist
     need mmdebstrap mmdebstrap
+    need dpkg-source dpkg-dev
+    need xz xz-utils
     need /usr/share/keyrings/debian-archive-keyring.gpg debian-archive-keyring
     need unshare util-linux
     need mount mount

@@ -13,14 +13,14 @@ import sys
 
 import project
 
-TARGET = "x86_64-unknown-linux-gnu"
+TARGETS = ("x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu")
 TEXTS = re.compile(r"(licen[cs]e|copying|notice|copyright|unlicense)", re.I)
 
 
 def metadata(top):
     done = subprocess.run(["cargo", "metadata", "--format-version", "1", "--locked",
-                           "--filter-platform", TARGET], cwd=top, capture_output=True, text=True,
-                          check=False)
+                           *("--filter-platform=" + target for target in TARGETS)],
+                          cwd=top, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise project.Failure("cargo metadata: " + done.stderr.strip())
     return json.loads(done.stdout)

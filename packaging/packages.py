@@ -9,6 +9,7 @@ in the end, with their checksums; the systems and what was compiled are kept bes
 time. Needs root, as it mounts and changes roots.
 """
 
+import json
 import os
 import pathlib
 import platform
@@ -16,6 +17,7 @@ import shutil
 import sys
 import time
 
+import crates
 import dist
 import project
 import roots
@@ -42,7 +44,23 @@ def fetch_crates(build):
     if not stamp.exists() or stamp.read_text() != lock:
         shutil.rmtree(place, ignore_errors=True)
         project.run("cargo", "vendor", "--locked", "--versioned-dirs", place, cwd=project.TOP)
+        empty_others(place)
         stamp.write_text(lock)
+
+
+def empty_others(place):
+    """Empties the crates of other systems, most of the bytes: Cargo reads their Cargo.toml only."""
+    needed = {package["name"] + "-" + package["version"]
+              for package in crates.metadata(project.TOP)["packages"]}
+    for folder in place.iterdir():
+        if folder.name not in needed:
+            manifest = (folder / "Cargo.toml").read_bytes()
+            checksums = json.loads((folder / ".cargo-checksum.json").read_text())
+            shutil.rmtree(folder)
+            (folder / "src").mkdir(parents=True)
+            (folder / "src/lib.rs").touch()
+            (folder / "Cargo.toml").write_bytes(manifest)
+            (folder / ".cargo-checksum.json").write_text(json.dumps({**checksums, "files": {}}))
 
 
 def unpack(tarball, build):

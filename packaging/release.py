@@ -31,6 +31,7 @@ RECIPES = {
 ADDRESS = "ADDRESS"
 NO_MAIL = "hakmem@localhost.invalid"
 PLACEHOLDERS = {
+    "README.md": ADDRESS,
     "docs/install.md": ADDRESS,
     "packaging/debian/changelog": NO_MAIL,
     "packaging/debian/control": NO_MAIL,

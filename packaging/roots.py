@@ -28,8 +28,8 @@ LIBRARY = ("build-essential fakeroot debhelper cmake ninja-build python3 pkgconf
 # Name: release, architectures (the first is its own), packages beside the essential ones.
 KINDS = {
     "build": ("bookworm", ("amd64", "arm64"), BUILD),
-    "library": ("bookworm", ("amd64",), LIBRARY),
-    "command": ("bookworm", ("amd64",), [*LIBRARY, "cargo-web", "rustc-web"]),
+    "library": ("trixie", ("amd64",), LIBRARY),
+    "command": ("trixie", ("amd64",), [*LIBRARY, "cargo", "rustc"]),
     "bookworm": ("bookworm", ("amd64",), []),
     "trixie": ("trixie", ("amd64",), ["python3-venv"]),
     "rpm": ("bookworm", ("amd64",), ["rpm", "binutils"]),

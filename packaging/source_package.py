@@ -23,8 +23,7 @@ import project
 import roots
 
 # What it is packed with: the same bytes each time.
-ARCHIVE = ("--sort=name", "--owner=0", "--group=0", "--numeric-owner", "--format=gnu", "--xz",
-           "--exclude=*.a", "--exclude=*.lib", "--exclude=*.dll")
+ARCHIVE = "--sort=name --owner=0 --group=0 --numeric-owner --format=gnu --xz".split()
 
 # build PLACE DSC: the packages of that source, in a fresh directory.
 BUILD = r"""

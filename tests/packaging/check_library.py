@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SYMBOLS = ROOT / "packaging/debian/libhakmem0.symbols"
 COPIES = ROOT / "core/hardened/copies.map"
-MAX_TEXT_BYTES = 168 * 1024
+MAX_TEXT_BYTES = 170 * 1024
 MAX_SCOPE_TEXT_BYTES = 17 * 1024
 MAX_TLS_BYTES = 64
 # glibc; musl as its own build calls itself, and as Alpine's does.
@@ -164,21 +164,27 @@ def text_bytes(library):
     return int(tool("size", str(library)).splitlines()[1].split()[0])
 
 
+def text_limit(library, limit):
+    """The limits are for gcc 12, by which they are kept: a hundredth is left to other compilers."""
+    made_by = tool("readelf", "-p", ".comment", str(library))
+    return limit if re.search(r"GCC: .* 12\.\d", made_by) else limit + limit // 100
+
+
 def check_size(library):
-    text = text_bytes(library)
-    if text >= MAX_TEXT_BYTES + MAX_SCOPE_TEXT_BYTES:
-        yield "the text has %d bytes, not below %d with scopes" % (
-            text, MAX_TEXT_BYTES + MAX_SCOPE_TEXT_BYTES)
+    text, limit = text_bytes(library), text_limit(library, MAX_TEXT_BYTES + MAX_SCOPE_TEXT_BYTES)
+    if text >= limit:
+        yield "the text has %d bytes, not below %d with scopes" % (text, limit)
 
 
 def check_parts(library, without):
     text = text_bytes(without)
     more = text_bytes(library) - text
     print("the text has %d bytes without scopes, which add %d" % (text, more))
-    if text >= MAX_TEXT_BYTES:
-        yield "without scopes the text has %d bytes, not below %d" % (text, MAX_TEXT_BYTES)
-    if more >= MAX_SCOPE_TEXT_BYTES:
-        yield "scopes add %d bytes of text, not below %d" % (more, MAX_SCOPE_TEXT_BYTES)
+    limits = [text_limit(library, limit) for limit in (MAX_TEXT_BYTES, MAX_SCOPE_TEXT_BYTES)]
+    if text >= limits[0]:
+        yield "without scopes the text has %d bytes, not below %d" % (text, limits[0])
+    if more >= limits[1]:
+        yield "scopes add %d bytes of text, not below %d" % (more, limits[1])
 
 
 def main():

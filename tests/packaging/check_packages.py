@@ -1,10 +1,12 @@
 """check_packages.py BUILD: the short form of `make packages`, on what is in the build tree.
 
 Packs the Debian packages, the tarball, and the files of the wheel, looks at what they hold and ask
-for, and runs hakmem from each where it was unpacked. `make packages` builds them anew, for other
-processors, too, and installs them in bare systems. Works below BUILD/tests/packaging/packages.
+for, and runs hakmem from each where it was unpacked; empties crates. `make packages` builds them
+anew, for other processors, too, and installs them in bare systems. Works below
+BUILD/tests/packaging/packages.
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -13,6 +15,8 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "packaging"))
+import crates  # noqa: E402
+import packages  # noqa: E402
 import project  # noqa: E402
 import wheel  # noqa: E402
 
@@ -96,6 +100,26 @@ def check_tarball(build, work):
     return "tarball and wheel"
 
 
+def check_crates(_build, work):
+    """Of those of other systems is left what Cargo reads, and the others are whole."""
+    linked = crates.linked()[0]
+    needed, other = "%(name)s-%(version)s" % linked, "other-1.0.0"
+    for name in (needed, other):
+        place = work / "crates" / name
+        place.mkdir(parents=True)
+        (place / ".cargo-checksum.json").write_text('{"files": {"code.rs": "1"}, "package": "2"}')
+        for file in ("Cargo.toml", "code.rs"):
+            (place / file).write_text(name)
+    packages.empty_others(work / "crates")
+    expect((work / "crates" / needed / "code.rs").read_text() == needed, "a crate is empty")
+    left = {str(path.relative_to(place)): path.read_text()
+            for path in place.rglob("*") if path.is_file()}
+    sums = json.loads(left.pop(".cargo-checksum.json"))
+    expect(left == {"Cargo.toml": other, "src/lib.rs": ""}, "left of a crate: %s" % left)
+    expect(sums == {"files": {}, "package": "2"}, "its checksums: %s" % sums)
+    return "crates of other systems"
+
+
 def main():
     build = pathlib.Path(sys.argv[1]).resolve()
     if not shutil.which("dpkg-deb"):
@@ -104,7 +128,7 @@ def main():
     work = build / "tests/packaging/packages"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    for check in (check_debian, check_tarball):
+    for check in (check_debian, check_tarball, check_crates):
         print("ok: " + check(build, work))
     shutil.rmtree(work)
 
