@@ -52,7 +52,7 @@ set(HAKMEM_CORE_FLAGS
 
 # The linker compiles, too, where it optimises.
 set(HAKMEM_LINK_FLAGS ${HAKMEM_PREFIX_FLAGS}
-    -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--gc-sections -Wl,-O1
+    -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack -Wl,--gc-sections -Wl,-O1 -Wl,--hash-style=gnu
     # Small variables lie together, also those of link-time optimization, so that a process touches
     # few pages.
     -fdata-sections -Wl,--sort-section=alignment

@@ -3,8 +3,9 @@
  * libhakmem-hardened.so is built from the same sources and those of hardened/, with
  * HAKMEM_HARDENED=1. There malloc and free are those of hardened/front.c and realloc that of
  * hardened/resize.c, in place of alloc.c, long.c, resize.c and object.c of api/. Below these the
- * allocator is the same, except where it asks HARDENED, a constant. Nothing of hardened/ is in the
- * default library, and no file but this one names that folder.
+ * allocator is the same, except for some calls, which are nothing in the default library, and where
+ * it asks HARDENED, a constant. Nothing of hardened/ is in the default library, and no file but
+ * this one names that folder.
  */
 #ifndef HARDENED_H
 #define HARDENED_H
@@ -126,5 +127,33 @@ extern const uint32_t hardened_layout[];
 /* Debug walkers over one slab, and over all waiting blocks. */
 void hardened_check_slab(const struct slab *slab);
 void hardened_check(void);
+
+/* ---- In the default library ------------------------------------------------------------------ */
+
+/* What stands there for these calls, which need not be asked for: nothing, or what is so without
+ * hardened/. */
+#if !HAKMEM_HARDENED
+#define hardened_start() ((void)0)
+#define hardened_begin_process() ((void)0)
+#define hardened_stop() ((void)0)
+#define hardened_flush() ((void)0)
+#define hardened_release() ((void)0)
+#define hardened_leave_heap() ((void)0)
+#define hardened_make_bare(heap) ((void)0)
+#define hardened_add_counts(sum, heap, size_class) ((void)0)
+#define hardened_clear_counts(heap, size_class) ((void)0)
+#define hardened_heap_bytes(heap) ((size_t)0)
+#define hardened_close_slab(slab) false
+#define hardened_refuse(slab, address, call) ((void)0)
+#define hardened_address(pointer) (pointer)
+#define hardened_look_anywhere(begin) ((void)0)
+#define hardened_place(superslabs) NULL
+#define hardened_start_superslab(superslab) ((void)0)
+#define hardened_end_superslab(superslab) ((void)0)
+#define hardened_first_unit() 0u
+#define hardened_unmap_refused() ((void)0)
+#define hardened_check_slab(slab) ((void)0)
+#define hardened_check() ((void)0)
+#endif
 
 #endif

@@ -84,7 +84,7 @@ static void *take_any(
     struct heap *heap, size_t size, size_t alignment, unsigned size_class, bool zero)
 {
     if (!size_class && (alloc_aligned_size(size, alignment) > LARGE_MAX || alignment > LARGE_MAX))
-        return big_alloc(heap->shard, size, alignment, zero);
+        return big_alloc(heap->shard, size + os_page_size(), alignment, zero);
     void *block = size_class ? take_classed(heap, size_class, alignment)
                              : heap_take_aligned(heap, size_class_single(size), alignment);
     bool may_be_long = !size_class || size_class + LENDERS >= LONG_CLASS_FIRST;

@@ -17,7 +17,7 @@
 
 /* The misses: any size, an empty or full magazine, a thread without a heap, the C library as
  * fallback. alloc_slow returns NULL with ENOMEM; errno is kept otherwise. */
-SLOW_PATH void *alloc_slow(size_t size);
+void *alloc_slow(size_t size) __attribute__((noinline, hot));
 SLOW_PATH void free_slow(void *block);
 
 /* After a due pop: does maintenance that hits would never do. Returns `block`, not zeroed, or the
@@ -47,8 +47,9 @@ void *alloc_out_of_memory(size_t size);
 void *alloc_aligned(size_t size, size_t alignment);
 
 /* Bytes to take for such a block. Programs that ask for pages, of whatever system, may advise all
- * of them, and one more shows that when the block is freed (os_is_one_mapping); big_alloc adds it
- * by itself. Shorter blocks share a slab: advice for their pages stays, as under the C library. */
+ * of them, and one more shows that when the block is freed (os_is_one_mapping); a big block has it
+ * always, as it begins with a page. Shorter blocks share a slab: advice for their pages stays, as
+ * under the C library. */
 ALWAYS_INLINE size_t alloc_aligned_size(size_t size, size_t alignment)
 {
     bool asks_for_pages = alignment >= PAGE_SIZE && alignment <= UNIT_SIZE;

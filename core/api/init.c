@@ -82,8 +82,7 @@ static void flush_at_exit(void)
         return;
     /* Straight to the slabs: else blocks would touch fresh pages of the transfer caches. */
     transfer_close();
-    if (HARDENED)
-        hardened_stop();
+    hardened_stop();
     /* Other threads may still work, and drain the heap. */
     heap_enter();
     heap_flush(heap, SIZE_MAX);

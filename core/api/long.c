@@ -20,10 +20,10 @@ HOT_ENTRY void free_long(void *block, struct heap_front *heap)
 
 void *alloc_slow(size_t size)
 {
+    const struct scope_entry *entry = SCOPES ? scope_entered : NULL;
+    if (SCOPES && LIKELY(entry != NULL))
+        return scope_malloc(size, entry);
     unsigned size_class = size <= LARGE_MAX ? size_class_of(size) : CLASS_NONE;
-    void *block = SCOPES && UNLIKELY(scope_entered != NULL) ? scope_pop(size_class) : NULL;
-    if (SCOPES && UNLIKELY(block != NULL))
-        return block;
     return alloc_any(size, MIN_ALIGNMENT, size_class, false);
 }
 
@@ -41,8 +41,10 @@ void free_marked(void *block, struct heap_front *heap)
 void free_far(void *block, struct heap_front *heap)
 {
     /* A closed heap, or the static one, may not be written to. */
-    if (LIKELY(LOAD_HOT(&heap->classes_limit) != 0))
+    if (UNLIKELY(LOAD_HOT(&heap->classes_limit) != 0))
         free_long(block, heap);
-    else if (!SCOPES || LIKELY(scope_entered == NULL) || !scope_push(block))
+    else if (SCOPES && LIKELY(scope_entered != NULL))
+        scope_release(block, scope_entered);
+    else
         free_slow(block);
 }

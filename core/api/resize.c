@@ -60,7 +60,7 @@ static size_t tier_size(size_t size)
 {
     if (size <= LARGE_MAX)
         return size_classes[size_class_of(size)].size;
-    return round_up(size, PAGE_SIZE);
+    return round_up(size, PAGE_SIZE) + os_page_size();
 }
 
 size_t alloc_good_size(size_t size, size_t alignment)
@@ -68,8 +68,7 @@ size_t alloc_good_size(size_t size, size_t alignment)
     /* Guarded blocks end at the requested size. */
     if (POLICY(sample_guards) || POLICY(fallback) || size > SIZE_LIMIT - PAGE_SIZE)
         return size;
-    size = alloc_aligned_size(size, alignment);
-    unsigned size_class = size_class_aligned(size, alignment);
+    unsigned size_class = size_class_aligned(alloc_aligned_size(size, alignment), alignment);
     return size_class ? size_classes[size_class].size : tier_size(size);
 }
 
@@ -208,7 +207,7 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
     if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
     if (stays_big)
-        result = big_resize(info.big, size_max(size, BIG_MIN));
+        result = big_resize(info.big, size_max(size, BIG_MIN) + os_page_size());
     heap_leave(heap);
     return result;
 }

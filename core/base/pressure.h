@@ -140,6 +140,16 @@ ALWAYS_INLINE void pressure_taken(size_t bytes, bool big)
         reclaim_for_taken(bytes, big);
 }
 
+/* How many bytes of pages without memory may be taken before what caches hold should serve: so that
+ * no more is resident than lately; SIZE_MAX: any. */
+size_t reclaim_clean_most(void);
+
+/* A step of that: cached blocks return to the page heap; true: there were some. The single blocks
+ * of `heap`, if it is not NULL, go first, since each keeps the pages around it from serving a
+ * longer one. The steps are those of shard_make_room. */
+struct heap;
+bool reclaim_make_room(struct heap *heap, unsigned shard, unsigned step);
+
 /* Called in slow paths, without locks: does a little of what the engine has to do. */
 void reclaim_tick(uint64_t now_ms);
 

@@ -244,9 +244,10 @@
 
 /* ---- Page heap: span/page_heap.c ------------------------------------------------------------- */
 
-/* superslabs. How many a search for an aligned run tries before it takes one with a longer run.
+/* superslabs. Among how many a search looks for the run with most dirty pages; one for an aligned
+ * run tries as many of each length before it takes one with a longer run.
  * [span#superslabs; aligned] */
-#define ALIGNED_TRIES 16
+#define RUN_TRIES 16
 
 /* superslabs. Among how many with free dirty pages a search looks for the dirtiest.
  * [span#superslabs; none: bounds a search] */
@@ -273,10 +274,6 @@
  * [huge_pages#by-the-systems-word; none: rows run where nothing is given unasked] */
 #define HUGE_ALONE_MIN (16 * MIB)
 
-/* bytes. From here on a block with huge pages moves to whatever addresses the system likes.
- * [huge_pages#by-the-systems-word; none: hostile test address_limit] */
-#define HUGE_MOVED_MAX GIB
-
 /* blocks. How many live ones may be mappings of their own, moved or cut off by the system: a
  * quarter of the mappings that a process may have.
  * [span#big-blocks; none: hostile test count_of_shortened] */
@@ -286,9 +283,9 @@
  * [span#the-bigcache; none: bounds a search] */
 #define FIT_TRIES 16
 
-/* entries of the page map, 2 MiB each. How far below a mapping its neighbour's start is looked for.
- * [span#the-bigcache; slots-25m-first] */
-#define NEIGHBOUR_ENTRIES 64
+/* part. A cached mapping of at least this part of a request is made longer for it.
+ * [span#the-bigcache; big-blocks] */
+#define LENGTHENED_PART 4
 
 /* part. What blocks took since the last tick is cached to this part, since it may be taken again.
  * [span#what-was-taken-lately; big-blocks] */
@@ -340,10 +337,11 @@
 #define STAYING_PART 16
 
 /* bytes a millisecond, bytes. At most as much free memory goes for memory that is taken: some
- * percent of the time, if all of it is wanted again at once. A call waits for PAID_MOST at most.
+ * percent of the time, if all of it is wanted again at once. PAID_MOST is what may go at once after
+ * a time when nothing had to.
  * [reclaim#growth-is-paid-for; medium-blocks] */
 #define PAID_A_MS (128 * KIB)
-#define PAID_MOST (1 * MIB)
+#define PAID_MOST (4 * MIB)
 
 /* times, parts, nanoseconds, milliseconds. Work is followed by WORK_PART times as much rest. A call
  * works no longer than a PAUSE_PART of the time since the last slow path of any thread: WORK_MIN at

@@ -133,9 +133,17 @@ static void check_cached(const struct big_part *part)
             mapped += big->mapped;
         }
     }
-    for (struct list_node *node = part->by_age.first; node; node = node->next)
-        count--;
-    ASSERT(count == 0 && dirty == part->cached_bytes && mapped == part->mapped_bytes);
+    size_t rests = 0;
+    for (struct list_node *node = part->by_age.first; node; node = node->next) {
+        const struct big *big = CONTAINER_OF(node, struct big, by_age);
+        count -= big->cached;
+        ASSERT(big->cached ? !big->rest : big->live && big->rest);
+        ASSERT(big->dirty <= big->mapped + big->rest);
+        rests += big->live ? big->dirty - size_min(big->dirty, big->mapped) : 0;
+        mapped += big->rest;
+    }
+    ASSERT(count == 0 && dirty + rests == part->cached_bytes && rests == part->rest_bytes);
+    ASSERT(mapped == part->mapped_bytes);
 }
 
 static void check_mappings(const struct big_part *part)
@@ -147,7 +155,7 @@ static void check_mappings(const struct big_part *part)
             continue;
         live += big->live ? big->mapped : 0;
         blocks += big->live;
-        cached += big->cached ? big->mapped : 0;
+        cached += big->cached ? big->mapped : big->rest;
     }
     ASSERT(live == part->live_bytes && blocks == part->allocated - part->freed);
     ASSERT(cached == part->mapped_bytes);

@@ -1,6 +1,7 @@
 /* See checks.h. */
 #include "base/assert.h"
 #include "checks/checks.h"
+#include "scope/cache.h"
 #include "scope/span.h"
 
 /* What the walker has found in one scope. */
@@ -12,16 +13,19 @@ static void check_scoped_slab(const struct span *span, unsigned unit)
 {
     const struct slab *slab = span->slab_of_unit[unit];
     ASSERT((slab == NULL) == (span->free_units >> unit & 1));
+    bool cached = slab && cache_serves(slab->size_class) && !slab_is_sampled(slab);
+    ASSERT(span->class_of_unit[unit] == (cached ? slab->size_class : CLASS_NONE));
+    (void)cached; /* only asserted on */
     if (!slab || superslab_unit_of(slab->base) != unit)
         return;
     ASSERT(slab->free_blocks == bitmap_count_range(slab->free, 0, slab->blocks));
     ASSERT(slab->watermark <= slab->blocks);
     ASSERT(bitmap_find(slab->free, slab->watermark, slab->blocks, false) == slab->blocks);
-    for (unsigned i = 1; i < size_classes[slab->size_class].units; i++)
+    for (unsigned i = 1; i < span_units_of(slab); i++)
         ASSERT(span->slab_of_unit[unit + i] == slab);
     unsigned live = slab->blocks - slab->free_blocks;
     held.blocks += live;
-    held.bytes += (size_t)live * size_classes[slab->size_class].size;
+    held.bytes += live * span_block_bytes(slab);
 }
 
 /* Returns how many spans for slabs are on the list. */
@@ -33,10 +37,8 @@ static unsigned check_spans(const struct hakmem_scope *scope, const struct list 
         ASSERT(*node->link == node && span->scope == scope && span->listed);
         ASSERT(page_map_lookup(span->region.base) == &span->region);
         ASSERT(full == !span->free_units && !(span->clean_units & ~span->free_units));
-        count += !span->is_block;
-        held.blocks += span->is_block;
-        held.bytes += span->is_block ? span->bytes : 0;
-        for (unsigned unit = 0; unit < SPAN_UNITS && !span->is_block; unit++)
+        count += !span_is_block(span);
+        for (unsigned unit = 0; unit < SPAN_UNITS; unit++)
             check_scoped_slab(span, unit);
     }
     (void)scope, (void)full; /* only asserted on */

@@ -31,8 +31,7 @@ void slab_check(const struct slab *slab)
         ASSERT(i < slab->watermark || state == BLOCK_UNUSED);
         (void)state; /* only asserted on */
     }
-    if (HARDENED)
-        hardened_check_slab(slab);
+    hardened_check_slab(slab);
 }
 
 /* Counts of the bin that the walker is in. */

@@ -69,6 +69,5 @@ void walk_all(void)
         heap_check(heap);
     if (SCOPES)
         scope_check_all();
-    if (HARDENED)
-        hardened_check();
+    hardened_check();
 }

@@ -190,6 +190,7 @@ static int act(enum control control, uint64_t value)
         return change_arena(value);
     case CONTROL_thread_idle:
     case CONTROL_thread_tcache_flush:
+    case CONTROL_tcache_flush:
         hakmem_thread_flush();
         return 0;
     case CONTROL_arena_decay:

@@ -171,9 +171,8 @@ static bool resize_fenced(struct big *big, size_t size)
             fence_close(fence, wanted, (size_t)(end - wanted));
     }
     big->closed = (size_t)(end + big->closed - wanted);
-    big_cache_leave(big);
     big->mapped = size;
-    big_cache_return(big, before);
+    big_cache_recount(big, before, size);
     return true;
 }
 

@@ -283,11 +283,11 @@ struct region *page_map_next(const struct region *region)
     return NULL;
 }
 
-uintptr_t page_map_find_below(const void *address, size_t most)
+/* The nearest entry below that of the address that is not 0; 0: none. */
+static uintptr_t find_below(const void *address)
 {
     size_t index = (uintptr_t)address >> REGION_SHIFT;
-    size_t lowest = size_max(ATOMIC_LOAD_RELAXED(&first_used), index - size_min(index, most));
-    while (index > lowest) {
+    while (index > ATOMIC_LOAD_RELAXED(&first_used)) {
         struct leaf *leaf = ATOMIC_LOAD_ACQUIRE(&page_map_root[--index >> LEAF_BITS]);
         uintptr_t entry = leaf ? page_map_entry(leaf, (const void *)(index << REGION_SHIFT)) : 0;
         if (entry)
@@ -304,5 +304,5 @@ struct region *page_map_nearest(const void *address)
         return NULL;
     struct region *here = page_map_lookup(address);
     bool starts_below = here && (const char *)here->base <= (const char *)address;
-    return starts_below ? here : page_map_region(page_map_find_below(address, SIZE_MAX));
+    return starts_below ? here : page_map_region(find_below(address));
 }

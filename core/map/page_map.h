@@ -181,9 +181,6 @@ ALWAYS_INLINE struct region *page_map_superslab_of(const void *address)
 /* The region that starts next above `region`; for NULL, the first of all. NULL: none. */
 struct region *page_map_next(const struct region *region);
 
-/* The nearest entry below that of `address` that is not 0, among `entries_max` of them; 0: none. */
-uintptr_t page_map_find_below(const void *address, size_t entries_max);
-
 /* Region that starts at or below `address` and nearest to it; NULL: none. A search, for messages.
  */
 struct region *page_map_nearest(const void *address);

@@ -17,14 +17,13 @@
             INVERSE(ODD_PART(size))                                                                \
     }
 
-#define UNITS_OF(size) ((size) > 16384 ? 4 : (size) > 8192 ? 2 : 1)
+/* The fewest units that hold four blocks of up to 32 KiB, and leave no more than a fifth unused:
+ * what lies free beside a live block serves no other class. */
+#define HOLD(units, size)                                                                          \
+    ((units)*UNIT_SIZE % (size)*5 <= (units)*UNIT_SIZE &&                                          \
+     (units)*UNIT_SIZE / (size) >= ((size) > MID_MAX ? 1 : 4))
+#define UNITS_OF(size) (HOLD(1, size) ? 1 : HOLD(2, size) ? 2 : HOLD(4, size) ? 4 : 8)
 #define CLASS(size) BLOCKS_IN(UNITS_OF(size), size)
-
-/* For each size, the length that leaves the smaller part of the slab unused; for 64 KiB, the size
- * of most blocks that fill large heaps, the one that needs fewer records. 100 and not 104 KiB,
- * since a slab would hold four blocks of 104 KiB instead of five. */
-#define IN_4(kib) BLOCKS_IN(4, (kib)*KIB)
-#define IN_8(kib) BLOCKS_IN(8, (kib)*KIB)
 
 /* One block of `units` units. */
 #define SINGLE(units)                                                                              \
@@ -41,9 +40,15 @@
         CLASS(first + 4 * step), CLASS(first + 5 * step), CLASS(first + 6 * step),                 \
         CLASS(first + 7 * step)
 
-#define FROM_36_TO_120_KIB                                                                         \
-    IN_4(36), IN_4(40), IN_8(44), IN_4(48), IN_8(52), IN_8(56), IN_4(60), IN_8(64), IN_8(72),      \
-        IN_4(80), IN_8(88), IN_8(96), IN_8(100), IN_8(112), IN_4(120)
+/* The size of most blocks that fill large heaps is 64 KiB, which needs few records. */
+#define FROM_36_TO_64_KIB                                                                          \
+    CLASS(36 * KIB), CLASS(40 * KIB), CLASS(44 * KIB), CLASS(48 * KIB), CLASS(52 * KIB),           \
+        CLASS(56 * KIB), CLASS(60 * KIB), BLOCKS_IN(8, 64 * KIB)
+
+/* 100 and not 104 KiB, of which eight units hold only four. */
+#define FROM_72_TO_120_KIB                                                                         \
+    CLASS(72 * KIB), CLASS(80 * KIB), CLASS(88 * KIB), CLASS(96 * KIB), CLASS(100 * KIB),          \
+        CLASS(112 * KIB), CLASS(120 * KIB)
 
 const struct size_class size_classes[CLASS_COUNT] = {
     {0},
@@ -56,7 +61,8 @@ const struct size_class size_classes[CLASS_COUNT] = {
     CLASSES(4608, 512),
     CLASSES(9216, 1024),
     CLASSES(18432, 2048),
-    FROM_36_TO_120_KIB,
+    FROM_36_TO_64_KIB,
+    FROM_72_TO_120_KIB,
     SINGLE(2),
     SINGLE(3),
     SINGLE(4),

@@ -34,8 +34,7 @@ void hakmem_thread_flush(void)
     struct heap *heap = heap_enter();
     if (!heap)
         return;
-    if (HARDENED)
-        hardened_flush();
+    hardened_flush();
     heap_flush(heap, SIZE_MAX);
     heap_leave(heap);
 }
@@ -45,8 +44,7 @@ size_t hakmem_purge(void)
     struct heap *heap = heap_enter();
     if (!heap)
         return 0;
-    if (HARDENED)
-        hardened_flush();
+    hardened_flush();
     heap_flush(heap, SIZE_MAX);
     size_t purged = reclaim_everything();
     heap_leave(heap);

@@ -168,8 +168,7 @@ size_t engine_give(enum giver first, size_t bytes)
 size_t reclaim_everything(void)
 {
     size_t gone = engine_give(GIVER_HEAPS, SIZE_MAX);
-    if (HARDENED)
-        hardened_unmap_refused();
+    hardened_unmap_refused();
     os_discard_leftovers();
     return gone;
 }
@@ -213,6 +212,7 @@ enum round engine_begin(uint64_t now_ms)
         pressure_begin_round();
         background_try_again();
         limit_tick(now_ms);
+        growth_begin_round();
         grown = false;
         go_to(GIVER_HEAPS);
         return ROUND_IDLE;
@@ -338,8 +338,7 @@ bool reclaim_for(struct heap *heap, size_t bytes)
 {
     if (!reclaim_may_make_room(bytes))
         return false;
-    if (HARDENED)
-        hardened_release();
+    hardened_release();
     heap_flush(heap, SIZE_MAX);
     reclaim_everything();
     return true;

@@ -10,17 +10,42 @@
 #include "thread/heap.h"
 #include "trace/trace.h"
 
-static size_t grown_bytes;    /* atomic relaxed, any thread: since the last purge for growth */
-static size_t owed_bytes;     /* atomic relaxed, any thread: taken since memory last went for it */
-static uint64_t paid_ms;      /* atomic relaxed, any thread: when that was */
-static bool grew_while_armed; /* atomic relaxed, any thread: since the last growth_has_come */
+/* All atomic relaxed, any thread. */
+static size_t grown_bytes;    /* since the last purge for growth */
+static size_t owed_bytes;     /* taken since the last look at `height` */
+static size_t height;         /* the most bytes that were resident in this round of the engine */
+static uint64_t paid_until;   /* the bytes that may have gone for others: see payable */
+static bool grew_while_armed; /* since the last growth_has_come */
+
+/* How many bytes may go for others now: PAID_A_MS with each millisecond, and PAID_MOST at once,
+ * which is why `paid_until` runs after the clock. */
+static size_t payable(void)
+{
+    return size_min(os_clock_ms() * PAID_A_MS - ATOMIC_LOAD_RELAXED(&paid_until), PAID_MOST);
+}
+
+static void charge(size_t bytes)
+{
+    size_t left = payable();
+    uint64_t time = os_clock_ms() * PAID_A_MS;
+    ATOMIC_STORE_RELAXED(&paid_until, time - left + size_min(bytes, left));
+}
+
+bool reclaim_make_room(struct heap *heap, unsigned shard, unsigned step)
+{
+    bool made = step == 0 && heap && heap_flush_singles(heap);
+    made |= shard_make_room(shard, step);
+    if (made)
+        charge(UNIT_SIZE);
+    return made;
+}
 
 /* Returns cached blocks to the page heap; returns the bytes that lie free and dirty there then. */
 static SLOW_PATH size_t empty_caches(void)
 {
     struct heap *heap = heap_of_thread();
     for (unsigned step = 0; heap && step < SHARD_ROOM_STEPS; step++)
-        heap_make_room(heap, heap->shard, step);
+        reclaim_make_room(heap, heap->shard, step);
     return page_heap_stats().dirty_free_pages * PAGE_SIZE;
 }
 
@@ -60,23 +85,28 @@ void reclaim_before_growth(size_t bytes, bool big)
     pressure_account(gone);
 }
 
-/* Free pages go for those that are taken, so that a program which uses memory in turns holds it
- * once; if too few lie free, caches are emptied first, and then big ones pay. Whether it is soon
- * wanted again, nobody knows: the time that this may cost is bounded instead. Purges are bounded by
- * bytes a millisecond, and so is how often caches are emptied, but not how much is in them. */
-static void pay(size_t bytes)
+static size_t resident(void)
 {
-    size_t owed = ATOMIC_ADD_RELAXED(&owed_bytes, bytes) + bytes;
-    if (owed < UNIT_SIZE)
-        return;
-    uint64_t now_ms = os_clock_ms();
-    size_t most = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&paid_ms)) * PAID_A_MS;
-    if (most < UNIT_SIZE)
-        return;
+    size_t used, free, mapped;
+    limit_count(&used, &free, &mapped);
+    return used + free;
+}
+
+void growth_begin_round(void)
+{
+    ATOMIC_STORE_RELAXED(&height, resident());
+}
+
+/* Gives back up to `most` bytes; returns how many. If too few pages lie free, caches are emptied
+ * first, and then big ones go. */
+static size_t give_for_taken(size_t most)
+{
+    most = size_min(most, payable());
+    if (!most)
+        return 0;
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     size_t keep = pressure_keep(used / STAYING_PART);
-    most = size_min(size_min(most, owed), PAID_MOST);
     if (dirty < keep + most)
         dirty = empty_caches();
     size_t unused = dirty + big_cache_bytes();
@@ -86,10 +116,24 @@ static void pay(size_t bytes)
     if (gone < most)
         gone += big_cache_evict(most - gone);
     pressure_account(gone);
-    /* What could not be paid is forgiven. */
-    size_t left = gone ? owed - size_min(owed, gone) : 0;
-    ATOMIC_STORE_RELAXED(&owed_bytes, left);
-    ATOMIC_STORE_RELAXED(&paid_ms, now_ms);
+    charge(gone);
+    return gone;
+}
+
+/* Free pages go for those that are taken, so that a program which uses memory in turns holds it
+ * once, but only where more would be resident than was since the last round: below that height,
+ * what goes is soon wanted again. What could not be paid raises the height. */
+static void pay(size_t bytes)
+{
+    size_t owed = ATOMIC_ADD_RELAXED(&owed_bytes, bytes) + bytes;
+    if (owed < UNIT_SIZE)
+        return;
+    ATOMIC_STORE_RELAXED(&owed_bytes, 0);
+    size_t now = resident(), high = ATOMIC_LOAD_RELAXED(&height);
+    if (now <= high)
+        return;
+    size_t gone = give_for_taken(size_min(owed, now - high));
+    ATOMIC_STORE_RELAXED(&height, size_max(high, now - size_min(gone, now)));
 }
 
 void reclaim_for_taken(size_t bytes, bool big)
@@ -98,6 +142,14 @@ void reclaim_for_taken(size_t bytes, bool big)
         limit_taken(bytes);
     if (!big && !os_is_watched())
         pay(bytes);
+}
+
+size_t reclaim_clean_most(void)
+{
+    if (payable() < UNIT_SIZE)
+        return SIZE_MAX;
+    size_t high = ATOMIC_LOAD_RELAXED(&height);
+    return high - size_min(resident(), high);
 }
 
 bool growth_has_come(bool take)

@@ -8,4 +8,8 @@
 /* True if memory was mapped since the last time that it was taken, when the purge was armed. */
 bool growth_has_come(bool take);
 
+/* Called when a round of the engine begins: what is resident now is the height from which on free
+ * memory goes for what is taken. */
+void growth_begin_round(void);
+
 #endif

@@ -28,8 +28,7 @@ static uint64_t measured_ms;
 
 const char *limit_root = "";
 
-/* Bytes in use, free ones with memory, and mapped ones, as the layers count them. */
-static void count(size_t *used, size_t *free, size_t *mapped)
+void limit_count(size_t *used, size_t *free, size_t *mapped)
 {
     struct page_heap_stats stats = page_heap_stats();
     size_t live = big_live_bytes();
@@ -86,7 +85,7 @@ static void purge(size_t wanted, size_t free_bytes, size_t ahead)
 static void look_at_sum(void)
 {
     size_t used, free, mapped;
-    count(&used, &free, &mapped);
+    limit_count(&used, &free, &mapped);
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
     size_t excess, excess_mapped, taken = __atomic_exchange_n(&taken_bytes, 0, __ATOMIC_RELAXED);
     size_t sum = used + free + ATOMIC_LOAD_RELAXED(&other_bytes);
@@ -101,13 +100,13 @@ static void look_at_sum(void)
     size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
     ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
     if (near && excess > free && heap_of_thread() && heap_flush_singles(heap_of_thread()))
-        count(&used, &free, &mapped);
+        limit_count(&used, &free, &mapped);
     if (excess)
         purge(near ? excess : size_min(excess, free), free, slack);
     /* Addresses go only if all blocks in them are free, and not again before more are taken. */
     if (excess_mapped && mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
         purge(SIZE_MAX, 0, 0);
-        count(&used, &free, &mapped);
+        limit_count(&used, &free, &mapped);
         ATOMIC_STORE_RELAXED(&mapped_left, mapped);
     }
 }
@@ -124,7 +123,7 @@ static void measure(void)
 {
     struct os_footprint footprint = os_footprint_read("");
     size_t used, free, mapped;
-    count(&used, &free, &mapped);
+    limit_count(&used, &free, &mapped);
     size_t counted = used + free;
     ATOMIC_STORE_RELAXED(
         &other_bytes, footprint.resident_bytes - size_min(footprint.resident_bytes, counted));

@@ -38,4 +38,7 @@ size_t limit_bytes(void);
 /* Times that memory was given back because a limit was near. */
 uint64_t limit_purges(void);
 
+/* Bytes in use, free ones with memory, and mapped ones, as the layers count them. */
+void limit_count(size_t *used, size_t *free, size_t *mapped);
+
 #endif

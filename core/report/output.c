@@ -7,6 +7,7 @@
 #include "base/policy.h"
 #include "os/cancel.h"
 #include "os/os.h"
+#include "reclaim/engine.h"
 #include "report/report.h"
 #include "report/stats.h"
 #include "scope/scope.h"
@@ -86,6 +87,11 @@ bool report_make(
     struct text text;
     const size_t bytes = report_capacity(), capacity = bytes - sizeof(struct process);
     char *buffer = os_map(bytes, os_page_size(), NULL);
+    /* Below a limit the program may have taken all addresses. */
+    if (!buffer) {
+        engine_give(GIVER_HEAPS, SIZE_MAX);
+        buffer = os_map(bytes, os_page_size(), NULL);
+    }
     if (!buffer)
         return false;
     struct process *process = (struct process *)(buffer + capacity);

@@ -122,7 +122,7 @@ static void collect_heaps(struct hakmem_stats *total)
 {
     uint64_t heap_bytes = 0;
     for (const struct heap *heap = heap_first(); heap; heap = heap->next) {
-        heap_bytes += HEAP_BYTES + (HARDENED ? hardened_heap_bytes(heap) : 0);
+        heap_bytes += HEAP_BYTES + hardened_heap_bytes(heap);
         total->threads += heap_in_use(heap);
         total->reallocs_in_place += ATOMIC_LOAD_RELAXED(&heap->reallocs_in_place);
     }

@@ -26,42 +26,10 @@ struct request {
     struct slab *record; /* made for the request, if it is not NULL, as is the span */
     struct span *span;
     struct sample *sample; /* the block is to be this one; NULL: none */
-    bool huge;             /* the span shall have huge pages */
     bool clean;            /* the block reads as zero */
 };
 
 /* ---- Taking ---------------------------------------------------------------------------------- */
-
-/* The lock. */
-static void open_cache(struct scope_cache *cache)
-{
-    memset(cache->count, 0, sizeof cache->count);
-    struct list *list = &cache->scope->root->caches;
-    /* For children of fork: see repair_caches. */
-    cache->by_tree.next = list->first;
-    KEEP_STORE_ORDER();
-    list_push(list, &cache->by_tree);
-    KEEP_STORE_ORDER();
-    ATOMIC_STORE_RELAXED(&cache->state, CACHE_OPEN);
-}
-
-/* Opens a cache of which nothing is left, unless a limit is not far, and puts a batch of the slab's
- * blocks into it. The lock. */
-static void fill_cache(struct scope_cache *cache, struct hakmem_scope *scope, struct slab *slab)
-{
-    void *blocks[SCOPE_CACHED / 2];
-    unsigned size_class = slab->size_class;
-    size_t size = size_classes[size_class].size;
-    if (cache->state == CACHE_GONE && scope_has_room(scope, MIB))
-        open_cache(cache);
-    if (cache->state != CACHE_OPEN || cache->count[size_class])
-        return;
-    unsigned count = slab_take(slab, blocks, SCOPE_CACHED / 2);
-    poison_blocks(blocks, count, size);
-    scope_count(scope, count * size, count);
-    memcpy(cache->blocks[size_class], blocks, sizeof blocks);
-    ATOMIC_STORE_RELAXED(&cache->count[size_class], (uint8_t)count);
-}
 
 static void *take_from(struct hakmem_scope *scope, struct slab *slab, struct request *request)
 {
@@ -70,13 +38,13 @@ static void *take_from(struct hakmem_scope *scope, struct slab *slab, struct req
     slab_take(slab, &block, 1);
     bool fresh = slab->watermark > watermark;
     request->clean = slab->clean && fresh;
-    if (!fresh && !size_class_is_long(slab->size_class))
+    if (!fresh && cache_serves(slab->size_class))
         cache_unmark(block, slab->size_class);
     struct scope_cache *cache = scope_entered->cache;
     if (UNLIKELY(request->sample != NULL))
-        ATOMIC_STORE_RELAXED(span_sample(NULL, slab, block), request->sample);
-    else if (cache && !size_class_is_long(slab->size_class))
-        fill_cache(cache, scope, slab);
+        ATOMIC_STORE_RELAXED(span_sample(slab, block), request->sample);
+    else if (cache && cache_serves(slab->size_class))
+        cache_fill(cache, scope, slab);
     if (!slab->free_blocks)
         list_remove(&slab->by_fullness);
     return block;
@@ -86,36 +54,37 @@ static void *take_from(struct hakmem_scope *scope, struct slab *slab, struct req
 static void *take_block(struct hakmem_scope *scope, struct request *request)
 {
     struct span *span = request->span;
-    if (span) {
+    struct slab *record = request->record;
+    unsigned size_class = request->size_class;
+    if (span)
         span_list(span);
-        request->span = NULL;
-    }
-    if (!request->size_class) {
-        request->clean = true;
-        if (span)
-            span->sample = request->sample;
-        return span ? span->region.base : NULL;
-    }
-    /* Small blocks of a scope that has grown. */
-    request->huge = !size_class_is_single(request->size_class) && scope->spans >= SCOPE_SMALL_SPANS;
-    struct list *list = &scope->slabs[request->sample != NULL][request->size_class];
-    struct list_node *node = request->alignment > UNIT_SIZE ? NULL : list->first;
-    struct slab *slab = LIST_ENTRY(node, struct slab, by_fullness);
-    if (!slab && request->record &&
-        span_start_slab(scope, request->record, (unsigned)(request->alignment >> UNIT_SHIFT))) {
-        slab = request->record;
-        request->record = NULL;
-    }
-    return slab ? take_from(scope, slab, request) : NULL;
+    request->span = NULL;
+    struct list *list = &scope->slabs[request->sample != NULL][size_class];
+    struct list_node *node = size_class && request->alignment <= UNIT_SIZE ? list->first : NULL;
+    if (node)
+        return take_from(scope, CONTAINER_OF(node, struct slab, by_fullness), request);
+    unsigned alignment = (unsigned)(request->alignment >> UNIT_SHIFT);
+    bool started = size_class ? record && span_start_slab(scope, record, alignment)
+                              : span && span_start_block(span, record);
+    if (!started)
+        return NULL;
+    request->record = NULL;
+    return take_from(scope, record, request);
 }
 
 /* Makes what a try has lacked. False: no memory. */
 static bool prepare_request(struct hakmem_scope *scope, struct request *request)
 {
-    if (request->size_class && !request->record)
-        return (request->record = span_make_record(request->size_class, request->sample)) != NULL;
+    if (!request->record) {
+        request->record = span_make_record(request->size_class, request->sample);
+        if (!request->record || request->size_class)
+            return request->record;
+    }
+    /* Huge pages for small blocks of a scope that has grown. */
+    bool small = request->size_class && !size_class_is_single(request->size_class);
+    bool huge = small && ATOMIC_LOAD_RELAXED(&scope->spans) >= SCOPE_SMALL_SPANS;
     size_t bytes = request->size_class ? REGION_SIZE : request->bytes;
-    request->span = span_map(scope, bytes, request->alignment, request->huge);
+    request->span = span_map(scope, bytes, request->alignment, huge);
     return request->span;
 }
 
@@ -158,20 +127,11 @@ static void *serve(struct hakmem_scope *scope, struct request *request)
     }
 }
 
-/* One that is gone; NULL: there is no memory. */
-static struct scope_cache *make_cache(struct hakmem_scope *scope)
-{
-    struct scope_cache *cache = metadata_alloc(sizeof *cache);
-    if (cache)
-        cache->scope = scope;
-    return cache;
-}
-
 /* Makes the calling thread a cache if that pays, and empties it of what has to go back. */
 static void prepare_cache(struct scope_entry *entry)
 {
     if (!entry->cache && ++entry->calls == SCOPE_PAYS)
-        entry->cache = make_cache(entry->scope);
+        entry->cache = cache_make(entry);
     struct scope_cache *cache = entry->cache;
     if (cache && ATOMIC_LOAD_RELAXED(&cache->state) == CACHE_SHUT)
         cache_empty(cache);
@@ -185,7 +145,7 @@ static SLOW_PATH void *alloc_locked(
     if (!size_class && size <= LARGE_MAX && alignment <= REGION_SIZE)
         request.size_class = size_class_single(size);
     request.bytes = request.size_class ? size_classes[request.size_class].size
-                                       : round_up(size_max(size, REGION_SIZE), os_page_size());
+                                       : round_up(size_max(size, REGION_SIZE + 1), os_page_size());
     int type = cancel_put_off();
     prepare_cache(scope_entered);
     void *block = serve(scope_entered->scope, &request);
@@ -218,12 +178,6 @@ void *scope_alloc(
 
 /* ---- Blocks by their address ----------------------------------------------------------------- */
 
-/* Where a block lies. */
-struct found {
-    struct span *span;
-    struct slab *slab; /* NULL: the block has the span */
-};
-
 #define NO_START "invalid pointer"
 #define FREE_BLOCK "double free of"
 
@@ -235,51 +189,45 @@ static _Noreturn SLOW_PATH void refuse(
     fatal_scope(call, wrong, block, scope->was_reset ? ": in the reset " : ": in ", scope->name);
 }
 
-/* Finds the slab of the pointer. Returns how the pointer is wrong, or NULL. The lock. */
-static const char *is_wrong(struct found *found, const void *block)
+/* Finds the slab of the pointer, which lay in that span. Returns how the pointer is wrong, or NULL.
+ * The lock. */
+static const char *is_wrong(const struct span *span, const void *block, struct slab **found)
 {
-    struct span *span = found->span;
-    if (!span->listed)
+    if (!span || span->region.kind != REGION_SCOPE || !span->listed)
         return FREE_BLOCK;
-    if (span->is_block)
-        return block == span->region.base ? NULL : NO_START;
-    const struct slab *slab = found->slab = span->slab_of_unit[superslab_unit_of(block)];
+    const struct slab *slab = *found = span->slab_of_unit[superslab_unit_of(block)];
     if (!slab)
         return FREE_BLOCK;
-    size_t offset = (size_t)((const char *)block - slab->base);
-    size_t index = size_class_exact_index(&size_classes[slab->size_class], offset);
+    size_t index = (size_t)((const char *)block - slab->base);
+    if (slab->size_class)
+        index = size_class_exact_index(&size_classes[slab->size_class], index);
     if (index >= slab->blocks)
         return NO_START;
     return bitmap_test(slab->free, (unsigned)index) ? FREE_BLOCK : NULL;
 }
 
-/* Finds a live block and locks the tree of its scope. Aborts, naming `call`, if none starts there.
- */
-static struct found find(const void *block, const char *call)
+/* Finds the slab of a live block, and locks the tree of its scope. Aborts, naming `call`, if none
+ * starts there. */
+static struct slab *find(const struct span *span, const void *block, const char *call)
 {
-    struct found found = {.span = span_of(block)};
-    struct hakmem_scope *scope = found.span->scope;
+    struct slab *slab;
+    struct hakmem_scope *scope = span->scope;
     if (UNLIKELY(!scope_try_lock(scope)))
         fatal_scope(call, FREE_BLOCK, block, ": in the ended ", scope->name);
-    const char *wrong = is_wrong(&found, block);
-    if (!wrong && found.slab && cache_has(scope, found.slab->size_class, block))
+    const char *wrong = is_wrong(span, block, &slab);
+    if (!wrong && cache_has(scope, slab->size_class, block))
         wrong = FREE_BLOCK;
     if (LIKELY(!wrong))
-        return found;
+        return slab;
     refuse(scope, wrong, block, call);
-}
-
-static size_t usable_of(struct found found)
-{
-    return found.slab ? size_classes[found.slab->size_class].size : found.span->bytes;
 }
 
 size_t scope_size(const void *block, const char *call)
 {
+    const struct span *span = span_of(block);
     int type = cancel_put_off();
-    struct found found = find(block, call);
-    size_t bytes = usable_of(found);
-    scope_unlock(found.span->scope);
+    size_t bytes = span_block_bytes(find(span, block, call));
+    scope_unlock(span->scope);
     cancel_restore(type);
     return bytes;
 }
@@ -289,35 +237,27 @@ size_t scope_size(const void *block, const char *call)
 /* What frees leave for the time without the lock: lists of slabs and of spans. */
 enum { ENDED_SLABS, ENDED_SPANS, ENDED };
 
-/* Puts the block into its slab. That ends when it is empty, unless it is the only one of its class
- * with free blocks. */
-static void put_in_slab(struct found found, void *block, struct list *ended)
+/* Ends a live block. Its slab ends when it is empty, unless it is the only one of its class with
+ * free blocks. The lock. */
+static void end_block(
+    struct hakmem_scope *scope, struct slab *slab, void *block, struct list *ended)
 {
-    struct slab *slab = found.slab;
-    struct list *list = span_slabs(found.span->scope, slab);
-    slab_put(slab, &block, 1);
+    struct list *list = span_slabs(scope, slab);
+    scope_count(scope, -span_block_bytes(slab), (size_t)-1);
+    if (slab->size_class)
+        slab_put(slab, &block, 1);
+    else
+        slab->free_blocks = 1;
     if (slab->free_blocks == 1)
         list_push(list, &slab->by_fullness);
-    if (slab->free_blocks < slab->blocks ||
-        (!size_class_is_single(slab->size_class) && list->first == &slab->by_fullness &&
-         !slab->by_fullness.next))
+    bool shared = slab->size_class && !size_class_is_single(slab->size_class);
+    bool alone = list->first == &slab->by_fullness && !slab->by_fullness.next;
+    if (slab->free_blocks < slab->blocks || (shared && alone))
         return;
     struct span *gone = span_end_slab(slab);
     list_push(&ended[ENDED_SLABS], &slab->by_fullness);
     if (gone)
         list_push(&ended[ENDED_SPANS], &gone->by_fullness);
-}
-
-/* Ends a live block. The lock. */
-static void end_block(struct found found, void *block, struct list *ended)
-{
-    scope_count(found.span->scope, -usable_of(found), (size_t)-1);
-    if (found.slab) {
-        put_in_slab(found, block, ended);
-    } else {
-        span_unlist(found.span);
-        list_push(&ended[ENDED_SPANS], &found.span->by_fullness);
-    }
 }
 
 static void end_all(struct list *ended)
@@ -345,11 +285,11 @@ void cache_flush(struct scope_cache *cache, unsigned size_class, unsigned keep)
         ATOMIC_STORE_RELAXED(count, (uint8_t)(*count - 1));
         KEEP_STORE_ORDER();
         void *block = cache->blocks[size_class][*count];
-        struct found found = {.span = span_of(block)};
-        const char *wrong = is_wrong(&found, block);
+        struct slab *slab;
+        const char *wrong = is_wrong(span_of(block), block, &slab);
         if (UNLIKELY(wrong != NULL))
             refuse(scope, wrong, block, "free");
-        end_block(found, block, ended);
+        end_block(scope, slab, block, ended);
     }
     scope_unlock(scope);
     end_all(ended);
@@ -368,9 +308,9 @@ void cache_empty(struct scope_cache *cache)
     }
 }
 
-static struct sample *take_sample(struct found found, const void *block)
+static struct sample *take_sample(struct slab *slab, const void *block)
 {
-    struct sample **place = span_sample(found.span, found.slab, block);
+    struct sample **place = span_sample(slab, block);
     struct sample *sample = place ? *place : NULL;
     if (UNLIKELY(sample != NULL)) {
         ATOMIC_STORE_RELAXED(place, NULL);
@@ -382,13 +322,16 @@ static struct sample *take_sample(struct found found, const void *block)
 void scope_free(void *block)
 {
     struct list ended[ENDED] = {{NULL}, {NULL}};
+    const struct span *span = span_of(block);
+    struct hakmem_scope *scope = span->scope;
     int type = cancel_put_off();
-    struct found found = find(block, "free");
-    struct hakmem_scope *scope = found.span->scope;
-    if (UNLIKELY(perturb_is_on()) && found.slab)
-        perturb_freed(block, usable_of(found));
-    struct sample *sample = take_sample(found, block);
-    end_block(found, block, ended);
+    struct slab *slab = find(span, block, "free");
+    if (UNLIKELY(perturb_is_on()) && slab->size_class)
+        perturb_freed(block, span_block_bytes(slab));
+    struct sample *sample = take_sample(slab, block);
+    if (cache_serves(slab->size_class))
+        cache_mark(block, slab->size_class);
+    end_block(scope, slab, block, ended);
     scope_unlock(scope);
     end_all(ended);
     if (UNLIKELY(sample != NULL))

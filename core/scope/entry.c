@@ -28,6 +28,7 @@ static void end_cache(void)
 {
     struct scope_cache *cache = scope_entered->cache;
     scope_entered->cache = NULL;
+    ATOMIC_STORE_RELAXED(&scope_entered->open, NULL);
     scope_entered->calls = 0;
     if (!cache)
         return;

@@ -53,29 +53,37 @@ static void end_samples(struct slab *slab)
             trace_now()->died(*slab_sample(slab, i));
 }
 
-/* Takes the memory of a detached span without blocks. A scope that stays keeps its addresses, and
- * one that has ended those of a few spans, closed. False: it has to be unmapped. */
+/* Leaves the beginning of a big block, as long as a span. */
+static bool keep_beginning(struct span *span)
+{
+    size_t rest = span->bytes - REGION_SIZE;
+    if (rest && !os_unmap(span->region.base + REGION_SIZE, rest))
+        return false;
+    span->bytes = REGION_SIZE;
+    return true;
+}
+
+/* Takes the memory of a detached span without blocks. A scope that stays keeps its addresses but
+ * those of big blocks, and one that has ended those of a few spans, closed. False: it has to be
+ * unmapped. */
 static bool empty_span(struct span *span, unsigned *closed)
 {
-    if (span->is_block)
-        return false;
     if (scope_lives(span->scope))
-        return os_purge(span->region.base, REGION_SIZE);
+        return !span_is_block(span) && os_purge(span->region.base, REGION_SIZE);
     return os_address_space_limit() == SIZE_MAX && (*closed)++ < SCOPE_SPANS_KEPT &&
-           os_make_untouchable(span->region.base, REGION_SIZE);
+           keep_beginning(span) && os_make_untouchable(span->region.base, REGION_SIZE);
 }
 
 /* Ends the slabs of a detached span, and makes it as new, but for its mapping. False: it has to be
  * unmapped. */
 static bool renew(struct span *span, unsigned *closed)
 {
-    if (UNLIKELY(span->sample != NULL))
-        trace_now()->died(span->sample);
     for (unsigned unit = 0; unit < SPAN_UNITS; unit++) {
         struct slab *slab = span->slab_of_unit[unit];
         if (slab && (unit == SPAN_UNITS - 1 || span->slab_of_unit[unit + 1] != slab))
             end_samples(slab), span_free_record(slab);
         ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit], NULL);
+        ATOMIC_STORE_RELAXED(&span->class_of_unit[unit], CLASS_NONE);
     }
     if (!empty_span(span, closed))
         return false;
@@ -188,6 +196,17 @@ void scope_describe(struct text *text, const void *address)
     text_char(text, '\'');
 }
 
+void scope_shut_caches(void)
+{
+    int type = cancel_put_off();
+    for (struct hakmem_scope *scope = scope_first(); scope; scope = scope->next)
+        if (scope_try_lock(scope)) {
+            cache_shut(scope, CACHE_SHUT);
+            scope_unlock(scope);
+        }
+    cancel_restore(type);
+}
+
 /* ---- Fork ------------------------------------------------------------------------------------ */
 
 bool scope_holds_lock(void)
@@ -212,7 +231,7 @@ static void repair_slabs(struct span *span)
         if (slab->free_blocks)
             list_push(span_slabs(span->scope, slab), &slab->by_fullness);
         size_t live = slab->blocks - slab->free_blocks;
-        scope_count(span->scope, live * size_classes[slab->size_class].size, live);
+        scope_count(span->scope, live * span_block_bytes(slab), live);
     }
 }
 
@@ -243,10 +262,7 @@ static void repair_tree(struct hakmem_scope *root)
         struct span *span = (struct span *)region;
         if (region->kind != REGION_SCOPE || span->scope->root != root || !span->listed)
             continue;
-        if (span->is_block)
-            scope_count(span->scope, span->bytes, 1);
-        else
-            repair_slabs(span);
+        repair_slabs(span);
         span_list(span);
     }
 }

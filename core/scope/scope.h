@@ -34,6 +34,7 @@ struct scope_entry {
     struct scope_entry *below;  /* entered before */
     struct hakmem_scope *asked; /* the entry hides scopes while the callback of this one runs */
     struct scope_cache *cache;  /* see scope/cache.h; NULL: not yet */
+    struct scope_cache *open;   /* the cache while it is open; lock of the tree; atomic relaxed */
     unsigned calls;             /* allocations until it has one */
 };
 
@@ -52,13 +53,10 @@ ALWAYS_INLINE bool scope_is_entered(void)
 void *scope_alloc(
     size_t size, size_t alignment, unsigned size_class, bool zero, const struct trace_start *start);
 
-/* A block of the class that the calling thread, which has entered something, has at hand; NULL: it
- * has none. */
-void *scope_pop(unsigned size_class);
-
-/* Keeps any block at hand for the calling thread, which has entered something; false: it does not
- * belong there, and nothing has happened. */
-bool scope_push(void *block);
+/* alloc_slow and free_slow of any block for a thread that has entered something, which may have the
+ * block at hand, or keep it so. */
+void *scope_malloc(size_t size, const struct scope_entry *entry);
+void scope_release(void *block, const struct scope_entry *entry);
 
 /* Frees a block in a region of a scope. Aborts if it is not the start of a live one. */
 void scope_free(void *block);
@@ -84,6 +82,9 @@ void scope_name(const struct hakmem_scope *scope, char name[SCOPE_PATH_BYTES]);
 
 /* The calling thread ends, and leaves what it has entered. */
 void scope_thread_ends(void);
+
+/* Shuts all caches: from now on calls do what they have to. */
+void scope_shut_caches(void);
 
 /* Whether the calling thread, interrupted by a signal handler, holds a lock of a scope. */
 bool scope_holds_lock(void);

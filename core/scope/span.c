@@ -7,6 +7,7 @@
 #include "base/tuning.h"
 #include "map/metadata.h"
 #include "os/os.h"
+#include "scope/cache.h"
 #include "span/huge.h"
 
 static struct list_node *unused; /* lock of the records: records of unmapped spans */
@@ -49,15 +50,14 @@ struct span *span_map(struct hakmem_scope *scope, size_t bytes, size_t alignment
         put_span(span);
         return NULL;
     }
-    span->region = (struct region){REGION_SCOPE, base};
-    span->scope = scope;
+    span->region.kind = REGION_SCOPE;
+    ATOMIC_STORE_RELAXED(&span->region.base, base);
+    ATOMIC_STORE_RELAXED(&span->scope, scope);
     span->bytes = bytes;
-    span->is_block = bytes > REGION_SIZE || alignment > REGION_SIZE;
     span->huge = huge;
     span->listed = false;
-    span->sample = NULL;
-    span->free_units = span->clean_units = span->is_block ? 0 : UINT32_MAX;
-    if (!span->is_block)
+    span->free_units = span->clean_units = UINT32_MAX;
+    if (!span_is_block(span))
         poison(base, bytes);
     if (huge && POLICY(huge_pages))
         os_advise_huge_pages(base, bytes, true);
@@ -69,10 +69,12 @@ struct span *span_map(struct hakmem_scope *scope, size_t bytes, size_t alignment
 
 void span_unmap(struct span *span)
 {
+    char *base = span->region.base;
     page_map_unregister(&span->region);
+    ATOMIC_STORE_RELAXED(&span->region.base, NULL);
     /* What the system refuses to unmap it is asked for again later. */
-    if (!os_unmap(span->region.base, span->bytes))
-        os_discard(span->region.base, span->bytes);
+    if (!os_unmap(base, span->bytes))
+        os_discard(base, span->bytes);
     put_span(span);
 }
 
@@ -84,17 +86,23 @@ static void push_span(struct span *span)
     list_push(span->free_units ? &scope->open : &scope->full, &span->by_fullness);
 }
 
+static void add_span(const struct span *span, unsigned spans)
+{
+    if (!span_is_block(span))
+        ATOMIC_STORE_RELAXED(&span->scope->spans, span->scope->spans + spans);
+}
+
 void span_list(struct span *span)
 {
     span->listed = true;
-    span->scope->spans += !span->is_block;
+    add_span(span, 1);
     push_span(span);
 }
 
 void span_unlist(struct span *span)
 {
     span->listed = false;
-    span->scope->spans -= !span->is_block;
+    add_span(span, (unsigned)-1);
     list_remove(&span->by_fullness);
 }
 
@@ -104,7 +112,7 @@ void span_unlist(struct span *span)
 static unsigned slab_length(unsigned size_class, bool sampled)
 {
     enum { SAMPLES_MAX = 1024 };
-    unsigned blocks = slab_blocks_of(size_class);
+    unsigned blocks = size_class ? slab_blocks_of(size_class) : 1;
     return sampled && blocks > SAMPLES_MAX ? SAMPLES_MAX : blocks;
 }
 
@@ -132,6 +140,11 @@ void span_free_record(struct slab *slab)
     metadata_free(slab, record_bytes(slab->size_class, slab_is_sampled(slab)));
 }
 
+size_t span_block_bytes(const struct slab *slab)
+{
+    return slab->size_class ? size_classes[slab->size_class].size : span_of(slab->base)->bytes;
+}
+
 struct list *span_slabs(struct hakmem_scope *scope, const struct slab *slab)
 {
     return &scope->slabs[slab_is_sampled(slab)][slab->size_class];
@@ -139,17 +152,20 @@ struct list *span_slabs(struct hakmem_scope *scope, const struct slab *slab)
 
 void span_own_units(struct span *span, unsigned unit, struct slab *slab)
 {
-    unsigned units = size_classes[slab->size_class].units;
-    for (unsigned i = 0; i < units; i++)
-        ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit + i], slab);
+    unsigned units = span_units_of(slab);
+    bool cached = cache_serves(slab->size_class) && !slab_is_sampled(slab);
+    for (unsigned i = unit; i < unit + units; i++) {
+        ATOMIC_STORE_RELAXED(&span->slab_of_unit[i], slab);
+        ATOMIC_STORE_RELAXED(&span->class_of_unit[i], cached ? slab->size_class : CLASS_NONE);
+    }
     span->free_units &= ~units_mask(unit, units);
     span->clean_units &= span->free_units;
 }
 
 /* Lets the slab begin at the unit. In a child of fork the first unit counts. */
-static void start_slab_at(struct span *span, unsigned unit, struct slab *slab)
+static SLOW_PATH void start_slab_at(struct span *span, unsigned unit, struct slab *slab)
 {
-    uint32_t mask = units_mask(unit, size_classes[slab->size_class].units);
+    uint32_t mask = units_mask(unit, span_units_of(slab));
     slab->base = span->region.base + unit * UNIT_SIZE;
     slab->clean = (span->clean_units & mask) == mask;
     KEEP_STORE_ORDER();
@@ -161,6 +177,12 @@ static void start_slab_at(struct span *span, unsigned unit, struct slab *slab)
     }
 }
 
+bool span_start_block(struct span *span, struct slab *slab)
+{
+    start_slab_at(span, 0, slab);
+    return true;
+}
+
 bool span_start_slab(struct hakmem_scope *scope, struct slab *slab, unsigned alignment)
 {
     const struct size_class *layout = &size_classes[slab->size_class];
@@ -168,7 +190,7 @@ bool span_start_slab(struct hakmem_scope *scope, struct slab *slab, unsigned ali
     for (struct list_node *node = scope->open.first; node; node = node->next) {
         struct span *span = span_by_node(node);
         uint32_t starts = superslab_starts(span->free_units, layout->units, alignment);
-        if (starts) {
+        if (starts && !span_is_block(span)) {
             start_slab_at(span, bits_lowest(starts), slab);
             return true;
         }
@@ -179,14 +201,16 @@ bool span_start_slab(struct hakmem_scope *scope, struct slab *slab, unsigned ali
 struct span *span_end_slab(struct slab *slab)
 {
     struct span *span = span_of(slab->base);
-    unsigned unit = superslab_unit_of(slab->base), units = size_classes[slab->size_class].units;
+    unsigned unit = superslab_unit_of(slab->base), units = span_units_of(slab);
     list_remove(&slab->by_fullness);
     for (unsigned i = units; i-- > 0;)
         ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit + i], NULL);
+    for (unsigned i = 0; i < units; i++)
+        ATOMIC_STORE_RELAXED(&span->class_of_unit[unit + i], CLASS_NONE);
     list_remove(&span->by_fullness);
     span->free_units |= units_mask(unit, units);
     push_span(span);
-    if (span->free_units != UINT32_MAX || span->scope->spans == 1)
+    if (span->free_units != UINT32_MAX || (span->scope->spans == 1 && !span_is_block(span)))
         return NULL;
     span_unlist(span);
     return span;
@@ -194,31 +218,29 @@ struct span *span_end_slab(struct slab *slab)
 
 /* ---- Any address in a span ------------------------------------------------------------------- */
 
-size_t scope_object(const void *address)
+/* The slab of the address; NULL: none lies there. */
+static struct slab *slab_at(const void *address)
 {
-    struct span *span = span_of(address);
-    const struct slab *slab =
-        span->is_block ? NULL : span->slab_of_unit[superslab_unit_of(address)];
-    if (!slab)
-        return span->is_block ? bytes_left(span->region.base, span->bytes, address) : 0;
-    unsigned index = slab_index_at(slab, address);
-    size_t bytes = size_classes[slab->size_class].size;
-    return index < slab->blocks ? bytes_left(slab_block(slab, index), bytes, address) : 0;
+    return ATOMIC_LOAD_RELAXED(&span_of(address)->slab_of_unit[superslab_unit_of(address)]);
 }
 
-struct sample **span_sample(struct span *span, struct slab *slab, const void *block)
+size_t scope_object(const void *address)
 {
-    if (!slab)
-        return &span->sample;
+    const struct slab *slab = slab_at(address);
+    unsigned index = slab ? slab_index_at(slab, address) : 0;
+    bool is_block = slab && index < slab->blocks;
+    return is_block ? bytes_left(slab_block(slab, index), span_block_bytes(slab), address) : 0;
+}
+
+struct sample **span_sample(struct slab *slab, const void *block)
+{
     void **place = slab_is_sampled(slab) ? slab_sample(slab, slab_index_at(slab, block)) : NULL;
     return (struct sample **)place;
 }
 
 struct sample *scope_sample(const void *block)
 {
-    struct span *span = span_of(block);
-    struct slab *slab =
-        span->is_block ? NULL : ATOMIC_LOAD_RELAXED(&span->slab_of_unit[superslab_unit_of(block)]);
-    struct sample **place = span_sample(span, slab, block);
+    struct slab *slab = slab_at(block);
+    struct sample **place = slab ? span_sample(slab, block) : NULL;
     return place ? ATOMIC_LOAD_RELAXED(place) : NULL;
 }

@@ -40,7 +40,7 @@ struct hakmem_scope {
     size_t live_blocks; /* the same */
     struct list open;   /* spans with free units */
     struct list full;   /* spans without, and those of big blocks */
-    unsigned spans;     /* on both lists, without those of big blocks */
+    unsigned spans;     /* on both lists, without those of big blocks; atomic relaxed */
     struct list caches; /* in a root alone: of all scopes of the tree (scope/cache.h) */
     unsigned inside;    /* live scopes whose parent it is */
     bool was_reset;     /* blocks may be gone that nobody freed */

@@ -128,8 +128,7 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
     enum { STRIDE = UNIT_PAGES / POPULATE_PLACES };
     unsigned written = 0;
     size_t end = slab->blocks * (size_t)size_classes[slab->size_class].size;
-    if (HARDENED)
-        hardened_look_anywhere(true);
+    hardened_look_anywhere(true);
     for (unsigned place = 0; place < POPULATE_PLACES; place++) {
         if (((size_t)place * STRIDE + 1) * PAGE_SIZE > end)
             break;
@@ -140,8 +139,7 @@ __attribute__((no_sanitize("address", "thread"))) SLOW_PATH static bool is_writt
             i++;
         written += i < PAGE_SIZE / sizeof *words;
     }
-    if (HARDENED)
-        hardened_look_anywhere(false);
+    hardened_look_anywhere(false);
     return written >= POPULATE_WRITTEN;
 }
 

@@ -158,7 +158,7 @@ void slab_destroy(struct slab *slab)
     struct run run = {superslab_unit_of(slab->base), layout->units};
     struct superslab *superslab = slab->superslab;
     publish(slab, CLASS_NONE, NULL);
-    if (HARDENED && hardened_close_slab(slab))
+    if (hardened_close_slab(slab))
         touched = 0;
     for (unsigned i = 0; i < slab->watermark && size_class_is_long(slab->size_class); i++)
         ATOMIC_STORE_RELAXED(superslab_state(superslab, slab_block(slab, i)), BLOCK_UNUSED);
@@ -244,7 +244,7 @@ unsigned slab_take(struct slab *slab, void **blocks, unsigned count)
 
 static size_t offset_in(const struct slab *slab, const void *address)
 {
-    const char *place = HARDENED ? hardened_address(address) : address;
+    const char *place = hardened_address(address);
     return (size_t)(place - slab->base);
 }
 
@@ -259,8 +259,7 @@ static _Noreturn SLOW_PATH void fatal_index(
     unsigned index = slab_index_at(slab, address);
     if ((uintptr_t)address % MIN_ALIGNMENT)
         fatal_pointer(call, DEFECT_MISALIGNED, address, NULL, 0);
-    if (HARDENED)
-        hardened_refuse(slab, address, call);
+    hardened_refuse(slab, address, call);
     if (index < slab->blocks)
         fatal_pointer(
             call, DEFECT_INTERIOR, address, slab_block(slab, index),

@@ -17,10 +17,6 @@
  * relaxed, any thread; a race costs a search in vain, or one that is not made. */
 static uint64_t stocked[CLASS_COUNT];
 
-/* The number of the cache where draining goes on, in the order of shards and classes; atomic
- * relaxed, any thread. */
-static unsigned next_to_drain;
-
 static bool closed; /* atomic relaxed, any thread */
 
 /* How many are drained at a time: half a flush, as these nest, and stacks may be short. */
@@ -101,6 +97,11 @@ static void stock(unsigned shard, unsigned size_class)
     uint64_t bit = (uint64_t)1 << shard;
     if (!(ATOMIC_LOAD_RELAXED(&stocked[size_class]) & bit))
         __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
+}
+
+static void unstock(unsigned shard, unsigned size_class)
+{
+    __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << shard), __ATOMIC_RELAXED);
 }
 
 unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsigned count)
@@ -202,7 +203,7 @@ unsigned transfer_take_from_others(
         unsigned got = take_stacked(bin_of(other, size_class), size_class, blocks, count);
         if (got)
             return got;
-        __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << other), __ATOMIC_RELAXED);
+        unstock(other, size_class);
         others &= ~((uint64_t)1 << other);
     }
     return 0;
@@ -233,10 +234,10 @@ unsigned transfer_blocks(unsigned size_class)
 
 /* ---- Draining -------------------------------------------------------------------------------- */
 
-/* Drains the cache of that number; returns blocks. */
-static unsigned drain_all(unsigned cache)
+/* Drains the cache; returns blocks. */
+static unsigned drain_all(unsigned shard, unsigned size_class)
 {
-    unsigned shard = cache / CLASS_COUNT, size_class = cache % CLASS_COUNT, total = 0, got;
+    unsigned total = 0, got;
     /* Other threads may go on to put blocks in meanwhile. */
     for (unsigned left = blocks_in(bin_of(shard, size_class)); left; left -= got) {
         got = drain(shard, size_class, left);
@@ -244,6 +245,7 @@ static unsigned drain_all(unsigned cache)
             break;
         total += got;
     }
+    unstock(shard, size_class);
     return total;
 }
 
@@ -278,12 +280,14 @@ bool transfer_step(unsigned cache)
 
 bool transfer_drain(size_t most)
 {
-    unsigned cache = ATOMIC_LOAD_RELAXED(&next_to_drain), total = 0;
-    for (unsigned looks = shard_places(); looks > 0 && total < most; looks--) {
-        cache = cache + 1 < shard_places() ? cache + 1 : 0;
-        total += drain_all(cache);
+    unsigned total = 0;
+    /* The twins, which are short, come last. */
+    for (unsigned left = CLASS_COUNT - 1; left > 0; left--) {
+        unsigned size_class = left > TWINS ? left - TWINS : SIZE_COUNT + left;
+        uint64_t shards = ATOMIC_LOAD_RELAXED(&stocked[size_class]);
+        for (; shards && total < most; shards &= shards - 1)
+            total += drain_all(bits_lowest(shards), size_class);
     }
-    ATOMIC_STORE_RELAXED(&next_to_drain, cache);
     return total != 0;
 }
 

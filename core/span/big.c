@@ -24,6 +24,8 @@ static size_t mapping_size(size_t size)
 static void set_huge(struct big *big, bool huge)
 {
     /* For the whole mapping: else the system could not resize it in one piece. */
+    if (!big_cache_part_with_rest(big))
+        return;
     os_advise_huge_pages(big->region.base, big->mapped, huge);
     big->huge = huge;
 }
@@ -59,20 +61,17 @@ static void give_up_own_mapping(struct big *big)
     big->own_mapping = false;
 }
 
-/* True if the mapping is to stay at a multiple of the huge page, so that its huge pages stay whole:
- * then the target of a move is mapped first. For the system these are twice as many addresses: a
- * long block might not fit below a limit. */
-static bool keeps_huge(const struct big *big, size_t size)
-{
-    return big->huge && size < HUGE_MOVED_MAX;
-}
-
-/* Makes the mapping longer where it is or, mostly, elsewhere; NULL: it is as before. */
+/* Makes the mapping longer where it is or, mostly, elsewhere; NULL: it is as before. To keep huge
+ * pages whole, the target, at a multiple of their size, is mapped first. The system counts what the
+ * block grows by once more: if a limit has no room for that, it refuses the move, and may leave the
+ * target. So both are mapped. */
 static char *move_mapping(struct big *big, size_t size)
 {
-    char *target = keeps_huge(big, size) ? os_map(size, REGION_SIZE, NULL) : NULL;
+    size_t more = size - big->mapped;
+    char *target = big->huge ? os_map(size + more, REGION_SIZE, NULL) : NULL;
     if (!target)
         return os_relocate(big->region.base, big->mapped, size);
+    os_discard(target + size, more);
     enum os_move_result moved = os_move(big->region.base, big->mapped, target, size);
     if (moved == OS_MOVED)
         return target;
@@ -107,9 +106,9 @@ static bool extend(struct big *big, size_t size)
     enum os_move_result resized = OS_MOVE_REFUSED;
     /* Else the system prefers to stay by itself when it is asked to move: filters of system calls
      * know no other form. */
-    if (!may_move || keeps_huge(big, size))
+    if (!may_move || big->huge)
         resized = os_resize(big->region.base, big->mapped, size);
-    /* Joined mappings may be several for the system, which moves none of them. */
+    /* The program may have made several mappings of it: the system moves none of them. */
     bool done =
         resized == OS_MOVED || (resized == OS_MOVE_REFUSED && may_move && move_big(big, size));
     if (!own && big->region.base == base)
@@ -127,8 +126,9 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
 {
     struct big *big = big_cache_take(part, size, alignment);
     if (big) {
-        if (big->dirty < big->mapped)
-            reclaim_before_growth(big->mapped - big->dirty, true);
+        size_t dirty = ATOMIC_LOAD_RELAXED(&big->dirty);
+        if (dirty < big->mapped)
+            reclaim_before_growth(big->mapped - dirty, true);
         return big;
     }
     /* A block as long as the whole cache would use up mappings that serve others. What is made
@@ -139,7 +139,7 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
     if (!big)
         return NULL;
     if (extend(big, size)) {
-        big_cache_return(big, 0);
+        big_cache_recount(big, 0, size);
         return big;
     }
     big_cache_put(big);
@@ -170,63 +170,60 @@ static struct big *from_system(unsigned part, size_t size, size_t alignment)
 
 /* Clears pages where they are not zero: so untouched ones take no memory, and others are not
  * faulted anew. Returns how many of USE_PLACES even places that is. */
-static unsigned sweep(struct big *big)
+static unsigned sweep(struct big *big, size_t dirty)
 {
-    size_t cleared = sparse_clear(big->region.base, big->dirty);
-    bool touched = cleared >= big->dirty / SWEPT_PART;
+    size_t cleared = sparse_clear(big->region.base, dirty);
+    bool touched = cleared >= dirty / SWEPT_PART;
     big->swept = touched ? SWEEPS : big->swept - (big->swept != 0);
-    return (unsigned)(cleared / (big->dirty / USE_PLACES));
+    return (unsigned)(cleared / (dirty / USE_PLACES));
 }
 
 /* Makes all of it read as zero, where so many places were written to: by fresh pages, if it was
  * hardly touched. */
-static void clear(struct big *big, unsigned written)
+static void clear(struct big *big, size_t dirty, unsigned written)
 {
-    bool touched = written >= (big->dirty > SWEEP_LONG ? SWEEP_LONG_TOUCHED : SWEEP_TOUCHED);
-    if (touched || os_is_watched() || !os_purge(big->region.base, big->dirty))
-        sweep(big);
+    bool touched = written >= (dirty > SWEEP_LONG ? SWEEP_LONG_TOUCHED : SWEEP_TOUCHED);
+    if (touched || os_is_watched() || !os_purge(big->region.base, dirty))
+        sweep(big, dirty);
     else if (big->huge)
         set_huge(big, false);
 }
 
-/* Learns how far the memory of a freed block was used, and clears it if asked to. */
-static void use_again(struct big *big, bool zero)
+/* Learns how far so many bytes of a freed block were used, and clears them if asked to. */
+static void use_again(struct big *big, size_t dirty, bool zero)
 {
     /* A look at pages that were never touched costs a fault each, and one at others little. */
-    if (big->dirty < big->mapped / 2)
+    if (dirty < big->mapped / 2)
         big->swept = 0;
     bool sweeps = zero && big->swept;
     unsigned written = 0;
     if (sweeps)
-        written = sweep(big);
+        written = sweep(big, dirty);
     else if (big->zeroed || zero)
-        written = huge_count_written(big->region.base, big->dirty);
+        written = huge_count_written(big->region.base, dirty);
     if (big->zeroed)
-        huge_learn(written, big->dirty);
+        huge_learn(written, dirty);
     if (zero && !sweeps)
-        clear(big, written);
-    big->dirty = zero ? 0 : big->dirty;
+        clear(big, dirty, written);
 }
 
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
 void *big_alloc(unsigned part, size_t size, size_t alignment, bool zero)
 {
-    /* Programs that ask for whole pages may advise all of them: one more shows that when they are
-     * freed (os_is_one_mapping). */
-    size = mapping_size(size) + (alignment < PAGE_SIZE ? 0 : os_page_size());
+    size = mapping_size(size);
     struct big *big = from_cache(part, size, alignment);
     if (!big)
         big = from_system(part, size, alignment);
     if (!big)
         return NULL;
     unpoison(big->region.base, big->mapped);
-    bool fresh = big->dirty < big->mapped / 2;
-    if (big->dirty)
-        use_again(big, zero);
-    pressure_taken(big->mapped - size_min(big->dirty, big->mapped), true);
-    big->zeroed = big->dirty == 0;
-    if (fresh && !big->huge && huge_is_wanted(big->mapped, big_live_bytes()))
+    size_t dirty = size_min(ATOMIC_LOAD_RELAXED(&big->dirty), big->mapped);
+    if (dirty)
+        use_again(big, dirty, zero);
+    pressure_taken(big->mapped - (zero ? 0 : dirty), true);
+    big->zeroed = zero || !dirty;
+    if (dirty < big->mapped / 2 && !big->huge && huge_is_wanted(big->mapped, big_live_bytes()))
         set_huge(big, true);
     return big->region.base;
 }
@@ -242,7 +239,7 @@ void big_check_interior(const void *block, const char *call)
         return;
     if (big->live)
         fatal_pointer(call, DEFECT_INTERIOR, block, base, big->mapped);
-    /* The block was freed, and joined with its neighbour. */
+    /* The block was freed. */
     if (big->cached)
         fatal_pointer(call, DEFECT_DOUBLE_FREE, block, NULL, 0);
 }
@@ -264,7 +261,6 @@ size_t big_size(const struct big *big, const void *block, const char *call)
 static void cache(struct big *big)
 {
     give_up_own_mapping(big);
-    big->dirty = big->mapped;
     big_cache_put(big);
     pressure_arm();
 }
@@ -276,19 +272,6 @@ void big_free(struct big *big, void *block, const char *call)
     cache(big);
 }
 
-/* Makes the block shorter, by the system. One with advice stays as long as it is, since the end may
- * be all that shows the advice when the block is freed. */
-static void cut(struct big *big, size_t size)
-{
-    char *rest = big->region.base + size;
-    if (os_is_one_mapping(big->region.base, big->mapped) && take_own_mapping(big) &&
-        os_unmap(rest, big->mapped - size))
-        big->mapped = size;
-    else
-        os_purge(rest, big->mapped - size);
-    big->dirty = size_min(big->dirty, big->mapped);
-}
-
 /* True if the block would lose too little for a system call. */
 static bool keeps_mapping(const struct big *big, size_t size)
 {
@@ -296,22 +279,44 @@ static bool keeps_mapping(const struct big *big, size_t size)
     return size <= big->mapped && rest < REGION_SIZE && rest < big->mapped / HEADROOM_PART;
 }
 
+/* Gives back an end that is too short for a rest; if the system refuses, at least its memory. */
+static void cut(struct big *big, size_t size)
+{
+    size_t whole = big->mapped;
+    big->mapped = size;
+    KEEP_STORE_ORDER(); /* a fork may fall in between */
+    if (os_unmap(big->region.base + size, whole - size)) {
+        big_cache_recount(big, whole, size);
+    } else {
+        big->mapped = whole;
+        os_purge(big->region.base + size, whole - size);
+    }
+}
+
 static bool resize_mapping(struct big *big, size_t size)
 {
     size_t before = big->mapped;
-    bool longer = size > before, done = true;
-    if (keeps_mapping(big, size) ||
-        (longer ? big_cache_lengthen(big, size) : big_cache_shorten(big, size)))
+    if (keeps_mapping(big, size))
         return true;
+    /* One with advice stays as long as it is, since the end may be all that shows the advice when
+     * the block is freed. */
+    if (size < before && !(os_is_one_mapping(big->region.base, before) && take_own_mapping(big))) {
+        os_purge(big->region.base + size, before - size);
+        return true;
+    }
     /* A thread that maps a big block at addresses freed here takes the part's lock later, which
      * orders this thread's accesses before. */
-    big_cache_leave(big);
-    if (longer)
-        done = extend(big, size);
+    if (big_cache_fit(big, size)) {
+        if (size < before && big->mapped >= size + UNIT_SIZE && !big->huge)
+            cut(big, size);
+        return true;
+    }
+    size_t whole = big->mapped;
+    if (extend(big, size))
+        big_cache_recount(big, whole, size);
     else
-        cut(big, size);
-    big_cache_return(big, before);
-    return done;
+        big_cache_fit(big, before);
+    return big->mapped >= size;
 }
 
 void *big_resize(struct big *big, size_t size)

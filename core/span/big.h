@@ -4,9 +4,9 @@
  * system, which limits their number. It is at least 2 MiB long, so that no two start in the same 2
  * MiB, for which the page map has one entry.
  *
- * A request is served by a cached mapping that fits, by the front of a longer one (the rest stays
- * cached), or by a shorter one that mremap makes longer: either way resident memory is used before
- * the system is asked for more.
+ * A request is served by a cached mapping that fits (what is behind the block stays cached for it),
+ * or by a shorter one that mremap makes longer: either way resident memory is used before the
+ * system is asked for more.
  *
  * Huge pages are requested if earlier blocks suggest that all of a block will be touched (huge.h).
  *

@@ -69,8 +69,8 @@ size_t big_cache_unused(enum idle_watcher watcher)
             ATOMIC_STORE_RELAXED(&part->taken_bytes, 0); /* the program may go to sleep now */
         lock_release(&part->lock);
     }
-    if (watcher != IDLE_SINCE_TICK)
-        return unused;
+    if (watcher == IDLE_SINCE_GROWTH)
+        return unused - size_min(unused, sum(offsetof(struct big_part, rest_bytes)));
     return size_max(unused, excess(big_cache_bytes()));
 }
 
@@ -96,16 +96,10 @@ struct big *big_cache_add(unsigned number, char *base, size_t size)
 {
     if (!page_map_prepare(base) || !page_map_prepare(base + size - 1))
         return NULL;
-    struct big_part *part = big_part_lock_with_spares(parts_use(&big_parts, number));
+    struct big_part *part = big_part_lock_with_spare(parts_use(&big_parts, number));
     struct big *big = big_part_record(part, base, size);
-    if (big) {
-        /* The system maps downwards. */
-        if (base + size != part->newest)
-            part->newest_origin = ++part->origins;
-        part->newest = base;
-        big->origin = part->newest_origin;
-        big_part_hand_out(part, big);
-    }
+    if (big)
+        big_part_hand_out(part, big, size);
     lock_release(&part->lock);
     return big;
 }
@@ -139,18 +133,31 @@ static bool unmap_cached(struct big *big)
     return purged;
 }
 
-/* Takes the oldest mapping out of the part that has most. `bytes`: as evict_oldest. */
+/* Takes out the oldest of the part, of a rest as much as has so many dirty bytes; NULL: there is
+ * nothing. Without memory for its record a rest stays, and is the youngest then. Lock held. */
+static struct big *extract_oldest(struct big_part *part, size_t bytes)
+{
+    struct big *big = NULL;
+    for (unsigned tries = 0; !big && part->by_age.first && tries < FIT_TRIES; tries++) {
+        struct big *oldest = CONTAINER_OF(part->by_age.first, struct big, by_age);
+        big = oldest->cached ? oldest : big_part_detach(part, oldest, bytes);
+        if (oldest->cached)
+            big_part_extract(part, oldest);
+    }
+    return big;
+}
+
+/* Takes out what was dirty for longest of the part that has most, to give back at most `bytes` of
+ * it; NULL: there is nothing. */
 static struct big *take_oldest(size_t bytes)
 {
-    struct big_part *part = big_part_at(0);
+    unsigned fullest = 0;
     for (unsigned i = 1; i < big_cache_parts(); i++)
         if (ATOMIC_LOAD_RELAXED(&big_part_at(i)->mapped_bytes) >
-            ATOMIC_LOAD_RELAXED(&part->mapped_bytes))
-            part = big_part_at(i);
-    lock_acquire(&part->lock);
-    struct big *big = LIST_ENTRY(part->by_age.first, struct big, by_age);
-    if (big)
-        big_part_extract(part, big);
+            ATOMIC_LOAD_RELAXED(&big_part_at(fullest)->mapped_bytes))
+            fullest = i;
+    struct big_part *part = big_part_lock_with_spare(fullest);
+    struct big *big = extract_oldest(part, bytes);
     if (big && big->dirty <= bytes) {
         page_map_unregister(&big->region);
         big_part_note_unused(part);
@@ -159,13 +166,10 @@ static struct big *take_oldest(size_t bytes)
     return big;
 }
 
-/* Gives at most `bytes` back of the mapping that was dirty for longest, and unmaps it if that is
- * all; adds to `*evicted`. False: there is none, or the system refuses. */
-static bool evict_oldest(size_t bytes, size_t *evicted)
+/* Gives back at most `bytes` of a mapping that only the caller has, and unmaps it, which is no
+ * longer registered, if that is all; adds to `*evicted`. False: the system refuses. */
+static bool evict(struct big *big, size_t bytes, size_t *evicted)
 {
-    struct big *big = take_oldest(bytes);
-    if (!big)
-        return false;
     size_t dirty = big->dirty;
     if (dirty <= bytes) {
         bool gone = unmap_cached(big);
@@ -178,7 +182,7 @@ static bool evict_oldest(size_t bytes, size_t *evicted)
     lock_acquire(&part->lock);
     big->dirty -= purged ? size : 0;
     *evicted += purged ? size : 0;
-    big_part_take_in(part, big);
+    big_part_insert(part, big);
     big_part_note_unused(part);
     lock_release(&part->lock);
     return purged;
@@ -187,7 +191,9 @@ static bool evict_oldest(size_t bytes, size_t *evicted)
 size_t big_cache_evict(size_t bytes)
 {
     size_t evicted = 0;
-    while (evicted < bytes && evict_oldest(bytes - evicted, &evicted))
+    struct big *big = NULL;
+    while (evicted < bytes && (big = take_oldest(bytes - evicted)) != NULL &&
+           evict(big, bytes - evicted, &evicted))
         continue;
     return evicted;
 }
@@ -204,12 +210,12 @@ static void keep_bound(void)
 /* A fitting mapping of the part. */
 static struct big *take_fitting(unsigned number, size_t size, size_t alignment)
 {
-    struct big_part *part = big_part_lock_with_spares(number);
+    struct big_part *part = big_part_at(number);
+    lock_acquire(&part->lock);
     struct big *big = big_part_find(part, size, alignment);
     if (big) {
         big_part_extract(part, big);
-        big_part_split(part, big, size);
-        big_part_hand_out(part, big);
+        big_part_hand_out(part, big, size);
         big_part_note_unused(part);
     }
     lock_release(&part->lock);
@@ -233,7 +239,6 @@ struct big *big_cache_take_shorter(unsigned number, size_t size)
     struct big *big = big_part_find_shorter(part, size);
     if (big) {
         big_part_extract(part, big);
-        big->origin = ++part->origins;
         big->live = true;
         big_part_note_unused(part);
     }
@@ -246,11 +251,8 @@ bool big_cache_retire(struct big *big, const void *block)
     struct big_part *part = big_part_of(big);
     lock_acquire(&part->lock);
     bool live = big->live && block == big->region.base;
-    if (LIKELY(live)) {
-        big->live = false;
-        part->freed++;
-        big_part_count(part, big->mapped, 0);
-    }
+    if (LIKELY(live))
+        big_part_retire(part, big);
     lock_release(&part->lock);
     return live;
 }
@@ -264,7 +266,7 @@ void big_cache_put(struct big *big)
     lock_acquire(&part->lock);
     big->live = false;
     if (kept)
-        big_part_take_in(part, big);
+        big_part_insert(part, big);
     else
         page_map_unregister(&big->region);
     lock_release(&part->lock);
@@ -273,52 +275,44 @@ void big_cache_put(struct big *big)
     keep_bound();
 }
 
-bool big_cache_lengthen(struct big *big, size_t size)
+bool big_cache_part_with_rest(struct big *big)
 {
-    struct big_part *part = big_part_lock_with_spares(big->part);
-    size_t before = big->mapped;
-    struct big *after = big_part_cached_at(part, big->region.base + before);
-    bool fits = after && after->huge == big->huge && before + after->mapped >= size;
-    if (fits) {
-        big_part_extract(part, after);
-        big->zeroed &= after->dirty == 0;
-        big_part_join(part, big, after);
-        big_part_split(part, big, size);
-        big_part_count(part, before, big->mapped);
-        big_part_note_unused(part);
-    }
+    struct big_part *part = big_part_lock_with_spare(big->part);
+    struct big *rest = big->rest ? big_part_detach(part, big, SIZE_MAX) : NULL;
+    if (rest)
+        big_part_insert(part, rest);
+    bool done = big->rest == 0;
     lock_release(&part->lock);
-    return fits;
-}
-
-bool big_cache_shorten(struct big *big, size_t size)
-{
-    size_t before = big->mapped;
-    if (excess(before - size) || !os_is_one_mapping(big->region.base, before))
-        return false;
-    struct big_part *part = big_part_lock_with_spares(big->part);
-    big->dirty = before;
-    bool done = big_part_split(part, big, size);
-    if (done)
-        big_part_count(part, before, big->mapped);
-    lock_release(&part->lock);
-    keep_bound();
     return done;
 }
 
-void big_cache_leave(struct big *big)
+bool big_cache_fit(struct big *big, size_t size)
 {
-    struct big_part *part = big_part_of(big);
-    lock_acquire(&part->lock);
-    big->origin = ++part->origins;
+    if (size < big->mapped)
+        page_map_prepare(big->region.base + size); /* for what may go of the rest */
+    struct big_part *part = big_part_lock_with_spare(big->part);
+    size_t whole = big->mapped + big->rest;
+    big_part_fit(part, big, size);
+    poison(big->region.base + big->mapped, big->rest);
+    /* As much as all that may be cached goes, or it would drive out what others use. */
+    struct big *gone = excess(big->rest) ? big_part_detach(part, big, SIZE_MAX) : NULL;
+    if (gone)
+        page_map_unregister(&gone->region);
+    big_part_note_unused(part);
     lock_release(&part->lock);
+    if (gone)
+        unmap_cached(gone);
+    keep_bound();
+    return size <= whole;
 }
 
-void big_cache_return(struct big *big, size_t before)
+void big_cache_recount(struct big *big, size_t before, size_t now)
 {
     struct big_part *part = big_part_of(big);
     lock_acquire(&part->lock);
     part->allocated += before == 0;
-    big_part_count(part, before, big->mapped);
+    big_part_count(part, before, now);
+    if (now < before)
+        ATOMIC_STORE_RELAXED(&big->dirty, size_min(big->dirty, now));
     lock_release(&part->lock);
 }

@@ -5,16 +5,19 @@
  *     by_size   lists of cached mappings of about the same length, to find one that fits
  *     by_age    a queue, oldest first, to find one that goes
  *
- *     | live ..... | cached: dirty ... | clean ... | live ... |     low to high
- *
  * A block comes out of the part of its thread's shard and goes back to the part that it came from,
  * so threads that share nothing do not meet. If nothing fits there, the others are asked, and only
  * then the system.
  *
- * A mapping that is too long is split. Adjacent cached mappings of a part are joined, so that
- * lengths do not decay: the page map finds the mapping that begins or ends at an address. `dirty`
- * is how many bytes of a mapping, from its start, may have been touched: these are bounded, over
- * all parts, and go back to the system, the oldest first. What is wholly clean is unmapped.
+ * A mapping serves one block at a time. What is behind a shorter block is its *rest*: cached for
+ * this block, which has it again when it grows or is freed, until it is the rest's turn to go: then
+ * it becomes a mapping like others.
+ *
+ *     | block: mapped bytes | rest: dirty ... | clean ... |     low to high
+ *
+ * `dirty` is how many bytes of a mapping, from its start, may have been touched: those that are
+ * cached are bounded, over all parts, and go back to the system, the oldest first. What is wholly
+ * clean is unmapped.
  *
  * Any thread may call anything here; no search grows with the number of mappings.
  */
@@ -29,14 +32,14 @@
 struct big {
     struct region region;  /* const while registered, except for moves by the owner */
     unsigned part;         /* const: whose lock is meant; a record never leaves its part */
-    size_t mapped;         /* bytes of the mapping; owner of the block, or lock when cached */
-    size_t dirty;          /* leading bytes that may not be zero; as `mapped` */
+    size_t mapped;         /* bytes of it; owner of the block, or lock when cached */
+    size_t rest;           /* lock: bytes behind a live block that are cached for it */
+    size_t dirty;          /* leading bytes of both that may not be zero; lock, atomic */
     bool live;             /* lock: handed out */
     bool cached;           /* lock: in the cache; if neither, a thread works on it */
-    bool zeroed;           /* as `mapped`: all of it read as zero when it was handed out */
+    bool zeroed;           /* as `mapped`: the block read as zero when it was handed out */
     uint8_t swept;         /* as `mapped`: how many sweeps more before it is looked at, see big.c */
     bool own_mapping;      /* owner: moved or cut off, see big.c */
-    uint64_t origin;       /* as `mapped`: mappings made or moved as one have the same number */
     bool huge;             /* huge pages were requested; as `mapped` */
     struct sample *sample; /* atomic, owner: of the live block, or NULL */
     /* The next four are of the hardened library only. */
@@ -69,8 +72,8 @@ struct big *big_cache_add(unsigned part, char *base, size_t size);
  * NULL: none fits. Looks into the part, then into the others. */
 struct big *big_cache_take(unsigned part, size_t size, size_t alignment);
 
-/* Takes out a shorter mapping of at least half the size, which the caller makes longer. It is
- * not counted until big_cache_return. */
+/* Takes out a shorter mapping of at least a quarter of the size, which the caller makes longer. It
+ * is not counted until big_cache_recount. */
 struct big *big_cache_take_shorter(unsigned part, size_t size);
 
 /* Ends the block's life; false: it was not live, or does not start there. */
@@ -80,15 +83,16 @@ bool big_cache_retire(struct big *big, const void *block);
  * then gives back the excess over the bound. */
 void big_cache_put(struct big *big);
 
-/* Makes a live mapping at least `size` bytes long by a cached one behind it, or cuts it there and
- * caches the rest. False: that is not possible, and nothing has changed. */
-bool big_cache_lengthen(struct big *big, size_t size);
-bool big_cache_shorten(struct big *big, size_t size);
+/* Makes a live block `size` bytes long; what is behind is its rest. False: so much is not there,
+ * and the block has all of it. */
+bool big_cache_fit(struct big *big, size_t size);
 
-/* Around a change of a live mapping's place or length by the system. `before`: the length that it
- * counts with, 0 if it is from big_cache_take_shorter. */
-void big_cache_leave(struct big *big);
-void big_cache_return(struct big *big, size_t before);
+/* Makes a cached mapping of a live block's rest. False: there is no memory for its record. */
+bool big_cache_part_with_rest(struct big *big);
+
+/* Counts a live mapping with the length `now`. `before`: the length that it counts with, 0 if it is
+ * from big_cache_take_shorter. */
+void big_cache_recount(struct big *big, size_t before, size_t now);
 
 /* Frees the record of an unmapped, unregistered mapping. */
 void big_cache_drop(struct big *big);
@@ -97,7 +101,8 @@ void big_cache_drop(struct big *big);
 size_t big_cache_evict(size_t bytes);
 
 /* The least dirty bytes that were cached since the last call by the same watcher; for a tick, those
- * beyond the bound without what was taken lately, if that is more. */
+ * beyond the bound without what was taken lately, if that is more; for growth, without rests, which
+ * soon serve their blocks again or their next ones. */
 size_t big_cache_unused(enum idle_watcher watcher);
 
 /* Dirty bytes in the cache; all mapped bytes. */

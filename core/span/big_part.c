@@ -4,20 +4,18 @@
 #include <string.h>
 
 #include "base/bits.h"
-#include "base/poison.h"
 #include "base/tuning.h"
 #include "map/metadata.h"
-#include "scope/scope.h"
 
 static struct big_part first_part;
 
 struct parts big_parts = {.part = {&first_part}, .count = 1, .size = sizeof(struct big_part)};
 
-struct big_part *big_part_lock_with_spares(unsigned number)
+struct big_part *big_part_lock_with_spare(unsigned number)
 {
     struct big_part *part = big_part_at(number);
     lock_acquire(&part->lock);
-    while (UNLIKELY(!part->spares.first || !part->spares.first->next)) {
+    while (UNLIKELY(!part->spares.first)) {
         lock_release(&part->lock);
         struct big *spare = metadata_alloc(sizeof *spare);
         if (spare) {
@@ -62,10 +60,19 @@ void big_part_count(struct big_part *part, size_t before, size_t now)
     COUNTER_ADD(&part->taken_bytes, now > before ? now - before : 0);
 }
 
-static void add_cached(struct big_part *part, const struct big *big, size_t sign)
+/* Puts what is cached of a mapping, `dirty` and `mapped` bytes, into the queue, or takes it out. */
+static void enqueue(struct big_part *part, struct big *big, size_t dirty, size_t mapped)
 {
-    COUNTER_ADD(&part->cached_bytes, sign * big->dirty);
-    COUNTER_ADD(&part->mapped_bytes, sign * big->mapped);
+    queue_push(&part->by_age, &big->by_age);
+    COUNTER_ADD(&part->cached_bytes, dirty);
+    COUNTER_ADD(&part->mapped_bytes, mapped);
+}
+
+static void dequeue(struct big_part *part, struct big *big, size_t dirty, size_t mapped)
+{
+    queue_remove(&part->by_age, &big->by_age);
+    COUNTER_ADD(&part->cached_bytes, -dirty);
+    COUNTER_ADD(&part->mapped_bytes, -mapped);
 }
 
 void big_part_insert(struct big_part *part, struct big *big)
@@ -75,8 +82,7 @@ void big_part_insert(struct big_part *part, struct big *big)
     KEEP_STORE_ORDER();
     list_push(&part->by_size[length], &big->by_size);
     bitmap_set(part->lengths, length);
-    queue_push(&part->by_age, &big->by_age);
-    add_cached(part, big, 1);
+    enqueue(part, big, big->dirty, big->mapped);
 }
 
 void big_part_extract(struct big_part *part, struct big *big)
@@ -87,94 +93,106 @@ void big_part_extract(struct big_part *part, struct big *big)
     list_remove(&big->by_size);
     if (!part->by_size[length].first)
         bitmap_clear(part->lengths, length);
-    queue_remove(&part->by_age, &big->by_age);
-    add_cached(part, big, (size_t)-1);
+    dequeue(part, big, big->dirty, big->mapped);
+}
+
+/* Dirty bytes of a live block's rest. */
+static size_t dirty_rest(const struct big *big)
+{
+    return big->dirty - size_min(big->dirty, big->mapped);
+}
+
+static void enqueue_rest(struct big_part *part, struct big *big)
+{
+    if (!big->rest)
+        return;
+    enqueue(part, big, dirty_rest(big), big->rest);
+    COUNTER_ADD(&part->rest_bytes, dirty_rest(big));
+}
+
+static void dequeue_rest(struct big_part *part, struct big *big)
+{
+    if (!big->rest)
+        return;
+    dequeue(part, big, dirty_rest(big), big->rest);
+    COUNTER_ADD(&part->rest_bytes, -dirty_rest(big));
+}
+
+/* A fork may fall between any two stores: then, too, block and rest are within the mapping. */
+static void set_length(struct big *big, size_t mapped, size_t rest)
+{
+    big->rest = 0;
+    KEEP_STORE_ORDER();
+    big->mapped = mapped;
+    KEEP_STORE_ORDER();
+    big->rest = rest;
+}
+
+/* Lays out a live block of `size` bytes, which counts with `before`, and a rest. A rest of less
+ * than a region is not worth it. */
+static void lay_out(struct big_part *part, struct big *big, size_t size, size_t before)
+{
+    size_t whole = big->mapped + big->rest;
+    size_t mapped = round_up(size_min(size, whole), big->huge ? REGION_SIZE : UNIT_SIZE);
+    bool all = mapped + REGION_SIZE > whole;
+    set_length(big, all ? whole : mapped, all ? 0 : whole - mapped);
+    big_part_count(part, before, big->mapped);
+    enqueue_rest(part, big);
+}
+
+void big_part_hand_out(struct big_part *part, struct big *big, size_t size)
+{
+    big->live = true;
+    part->allocated++;
+    lay_out(part, big, size, 0);
+}
+
+void big_part_fit(struct big_part *part, struct big *big, size_t size)
+{
+    size_t before = big->mapped;
+    dequeue_rest(part, big);
+    big->dirty = size_max(big->dirty, before);
+    lay_out(part, big, size, before);
+}
+
+void big_part_retire(struct big_part *part, struct big *big)
+{
+    dequeue_rest(part, big);
+    big->live = false;
+    part->freed++;
+    big_part_count(part, big->mapped, 0);
+    big->dirty = size_max(big->dirty, big->mapped);
+    set_length(big, big->mapped + big->rest, 0);
+}
+
+struct big *big_part_detach(struct big_part *part, struct big *big, size_t bytes)
+{
+    size_t whole = big->mapped + big->rest, kept = big->dirty - size_min(big->dirty, bytes);
+    /* Both pieces are at least a region long, or there is one. */
+    kept = round_down(size_min(kept, whole - REGION_SIZE), big->huge ? REGION_SIZE : UNIT_SIZE);
+    kept = kept < big->mapped + REGION_SIZE ? big->mapped : kept;
+    char *base = big->region.base + kept;
+    bool possible = part->spares.first && page_map_is_prepared(base);
+    size_t dirty = big->dirty - size_min(big->dirty, kept);
+    dequeue_rest(part, big);
+    if (possible) {
+        big->rest = kept - big->mapped;
+        KEEP_STORE_ORDER();
+        ATOMIC_STORE_RELAXED(&big->dirty, size_min(big->dirty, kept));
+        KEEP_STORE_ORDER();
+    }
+    enqueue_rest(part, big);
+    struct big *end = possible ? big_part_record(part, base, whole - kept) : NULL;
+    if (end) {
+        end->huge = big->huge;
+        end->dirty = dirty;
+    }
+    return end;
 }
 
 void big_part_note_unused(struct big_part *part)
 {
     idle_lower(&part->unused, part->cached_bytes);
-}
-
-/* The mapping of a page map entry, if the part has it cached. Of another part's mapping, which may
- * be about to end, reads the part alone. */
-static struct big *cached_by(const struct big_part *part, uintptr_t entry)
-{
-    struct big *big = (struct big *)entry;
-    bool ours = entry && !(entry & ENTRY_SUPERSLAB) &&
-                (!SCOPES || big->region.kind == REGION_BIG) && big_part_of(big) == part;
-    return ours && big->cached ? big : NULL;
-}
-
-struct big *big_part_cached_at(const struct big_part *part, const char *address)
-{
-    struct big *big = cached_by(part, page_map_find(address));
-    return big && big->region.base == address ? big : NULL;
-}
-
-/* The cached mapping that ends there, unless it is so long that the search for its start would cost
- * more. */
-static struct big *cached_before(const struct big_part *part, const char *address)
-{
-    struct big *big = cached_by(part, page_map_find_below(address, NEIGHBOUR_ENTRIES));
-    return big && big->region.base + big->mapped == address ? big : NULL;
-}
-
-void big_part_join(struct big_part *part, struct big *low, struct big *high)
-{
-    page_map_unregister(&high->region);
-    KEEP_STORE_ORDER();
-    if (high->dirty) {
-        low->dirty = low->mapped + high->dirty;
-        low->zeroed &= high->zeroed;
-        low->swept = (uint8_t)size_min(low->swept, high->swept);
-    }
-    low->mapped += high->mapped;
-    list_push(&part->spares, &high->by_size);
-}
-
-static bool may_join(const struct big *low, const struct big *high)
-{
-    return low->huge == high->huge && low->origin == high->origin &&
-           (high->dirty == 0 || low->dirty == low->mapped);
-}
-
-void big_part_take_in(struct big_part *part, struct big *big)
-{
-    struct big *before = cached_before(part, big->region.base);
-    struct big *after = big_part_cached_at(part, big->region.base + big->mapped);
-    if (after && may_join(big, after)) {
-        big_part_extract(part, after);
-        big_part_join(part, big, after);
-    }
-    if (before && may_join(before, big)) {
-        big_part_extract(part, before);
-        big_part_join(part, before, big);
-        big = before;
-    }
-    big_part_insert(part, big);
-}
-
-bool big_part_split(struct big_part *part, struct big *big, size_t size)
-{
-    size_t kept = round_up(size, big->huge ? REGION_SIZE : UNIT_SIZE);
-    char *base = big->region.base + kept;
-    if (big->mapped < kept + REGION_SIZE || !page_map_is_prepared(base))
-        return false;
-    struct big *rest = big_part_record(part, base, big->mapped - kept);
-    if (!rest)
-        return false;
-    rest->huge = big->huge;
-    rest->zeroed = big->zeroed;
-    rest->swept = big->swept;
-    rest->origin = big->origin;
-    rest->dirty = big->dirty > kept ? big->dirty - kept : 0;
-    KEEP_STORE_ORDER();
-    big->mapped = kept;
-    big->dirty = size_min(big->dirty, kept);
-    poison(base, rest->mapped);
-    big_part_take_in(part, rest);
-    return true;
 }
 
 struct big *big_part_find(const struct big_part *part, size_t size, size_t alignment)
@@ -194,19 +212,13 @@ struct big *big_part_find(const struct big_part *part, size_t size, size_t align
 
 struct big *big_part_find_shorter(const struct big_part *part, size_t size)
 {
-    for (unsigned length = big_part_length_of(size) + 1; length-- > big_part_length_of(size / 2);) {
+    for (unsigned length = big_part_length_of(size) + 1;
+         length-- > big_part_length_of(size / LENGTHENED_PART);) {
         struct big *big = LIST_ENTRY(part->by_size[length].first, struct big, by_size);
-        if (big && big->mapped < size && big->mapped >= size / 2)
+        if (big && big->mapped < size && big->mapped >= size / LENGTHENED_PART)
             return big;
     }
     return NULL;
-}
-
-void big_part_hand_out(struct big_part *part, struct big *big)
-{
-    big->live = true;
-    part->allocated++;
-    big_part_count(part, 0, big->mapped);
 }
 
 /* The page map knows all mappings, including live ones and those that a thread works on. */
@@ -217,15 +229,18 @@ void big_cache_repair(unsigned part_index)
     memset(part->by_size, 0, sizeof part->by_size);
     memset(part->lengths, 0, sizeof part->lengths);
     part->by_age.first = NULL;
-    part->live_bytes = part->cached_bytes = part->mapped_bytes = 0;
+    part->live_bytes = part->cached_bytes = part->rest_bytes = part->mapped_bytes = 0;
     part->spares.first = NULL;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         struct big *big = (struct big *)region;
         if (region->kind != REGION_BIG || big->part != part_index)
             continue;
+        /* The thread may have been about to count what it had cut off. */
+        big->dirty = size_min(big->dirty, big->mapped + big->rest);
         if (big->live) {
             live_blocks++;
             part->live_bytes += big->mapped;
+            enqueue_rest(part, big);
         } else if (big->cached) {
             big_part_insert(part, big);
         }

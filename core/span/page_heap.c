@@ -113,21 +113,31 @@ static void extract(struct superslab *superslab)
     COUNTER_ADD(&part->stats.superslabs, (size_t)-1);
 }
 
-/* The first superslab with the shortest run that serves. An aligned request may not fit into a run
- * that is long enough: tries ALIGNED_TRIES superslabs of each length. */
-static struct superslab *find_run(
+/* Finds a run with most dirty pages, among those of RUN_TRIES superslabs with the shortest runs
+ * that serve; false: there is none. An aligned request may not fit into a run that is long enough:
+ * then tries as many superslabs of each length. */
+static bool find_run(
     const struct page_heap_part *part, unsigned units, unsigned alignment, unsigned first,
-    struct run *run)
+    struct unit_run *found)
 {
-    for (unsigned length = units;; length++) {
+    int most = -1, all = (int)(units * UNIT_PAGES);
+    for (unsigned length = units, tries = 0;; length++) {
         length = bitmap_find(&part->runs, length, SUPERSLAB_UNITS + 1, true);
         if (length > SUPERSLAB_UNITS)
-            return NULL;
+            return most >= 0;
         struct list_node *node = part->by_run[length].first;
-        for (unsigned tries = 0; node && tries < ALIGNED_TRIES; node = node->next, tries++) {
+        for (unsigned here = 0; node && here < RUN_TRIES; node = node->next, here++, tries++) {
+            if (most == all || (most >= 0 && tries >= RUN_TRIES))
+                return true;
             struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
-            if (superslab_find(superslab, units, alignment, first, run))
-                return superslab;
+            struct run run;
+            int dirty = superslab->dirty_free_pages > most
+                            ? superslab_find(superslab, units, alignment, first, &run)
+                            : -1;
+            if (dirty > most) {
+                most = dirty;
+                *found = (struct unit_run){superslab, run, (unsigned)dirty};
+            }
         }
     }
 }
@@ -146,9 +156,7 @@ static struct superslab *map_superslab(unsigned part)
     struct superslab *superslab = metadata_alloc(sizeof *superslab);
     if (!superslab)
         return NULL;
-    char *hint = NULL;
-    if (HARDENED)
-        hint = hardened_place(ATOMIC_LOAD_RELAXED(&page_heap_part[part].stats.superslabs));
+    char *hint = hardened_place(ATOMIC_LOAD_RELAXED(&page_heap_part[part].stats.superslabs));
     char *base = os_map(REGION_SIZE, REGION_SIZE, hint ? hint : ATOMIC_LOAD_RELAXED(&next_base));
     if (base) {
         superslab_init(superslab, base);
@@ -160,8 +168,7 @@ static struct superslab *map_superslab(unsigned part)
             page_map_register(&superslab->region);
             poison(base, REGION_SIZE);
             huge_refuse(base, REGION_SIZE);
-            if (HARDENED)
-                hardened_start_superslab(superslab);
+            hardened_start_superslab(superslab);
             return superslab;
         }
         os_discard(base, REGION_SIZE);
@@ -170,36 +177,36 @@ static struct superslab *map_superslab(unsigned part)
     return NULL;
 }
 
-/* Takes a run of the part. Before, inserts the superslab `fresh`, if there is one: under the same
- * lock, or a purge could unmap it again. */
+/* Takes a run of the part with no more than `clean_most` bytes of clean pages. Before, inserts the
+ * superslab `fresh`, if there is one: under the same lock, or a purge could unmap it again. */
 static bool take_from_part(
-    unsigned part, unsigned units, unsigned alignment, struct superslab *fresh,
+    unsigned part, unsigned units, unsigned alignment, size_t clean_most, struct superslab *fresh,
     struct unit_run *taken)
 {
-    struct run run;
     struct page_heap_part *from = &page_heap_part[part];
     lock_acquire(&from->lock);
     if (fresh)
         insert(fresh);
-    unsigned first = HARDENED ? hardened_first_unit() : 0;
-    struct superslab *superslab = find_run(from, units, alignment, first, &run);
-    unsigned dirty = superslab ? take_run(superslab, run) : 0;
+    unsigned first = hardened_first_unit();
+    bool takes = find_run(from, units, alignment, first, taken) &&
+                 (units * UNIT_PAGES - taken->dirty_pages) * PAGE_SIZE <= clean_most;
+    if (takes)
+        take_run(taken->superslab, taken->run);
     lock_release(&from->lock);
-    if (!superslab)
-        return false;
-    *taken = (struct unit_run){superslab, run, dirty};
-    unpoison(superslab_address(superslab, run.first), run.units * UNIT_SIZE);
-    return true;
+    if (takes)
+        unpoison(superslab_address(taken->superslab, taken->run.first), units * UNIT_SIZE);
+    return takes;
 }
 
 /* Takes a run from any other part with at least `dirty_min` free dirty pages. */
 static bool take_from_others(
-    unsigned part, unsigned units, unsigned alignment, size_t dirty_min, struct unit_run *taken)
+    unsigned part, unsigned units, unsigned alignment, size_t clean_most, size_t dirty_min,
+    struct unit_run *taken)
 {
     for (unsigned i = 0; i < page_heap_parts(); i++)
         if (i != part &&
             ATOMIC_LOAD_RELAXED(&page_heap_part[i].stats.dirty_free_pages) >= dirty_min &&
-            take_from_part(i, units, alignment, NULL, taken))
+            take_from_part(i, units, alignment, clean_most, NULL, taken))
             return true;
     return false;
 }
@@ -208,16 +215,18 @@ bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, bool may_grow, struct unit_run *taken)
 {
     struct superslab *fresh = NULL;
+    size_t pages = (size_t)units * UNIT_PAGES;
+    size_t clean_most = may_grow ? SIZE_MAX : reclaim_clean_most();
     use_part(part);
     do {
-        if (take_from_part(part, units, alignment, fresh, taken) ||
-            take_from_others(part, units, alignment, (size_t)units * UNIT_PAGES, taken))
+        if (take_from_part(part, units, alignment, clean_most, fresh, taken) ||
+            take_from_others(part, units, alignment, clean_most, pages, taken))
             return true;
         if (!may_grow)
             return false;
         reclaim_before_growth(REGION_SIZE, false);
     } while ((fresh = map_superslab(part)) != NULL);
-    return take_from_others(part, units, alignment, 0, taken);
+    return take_from_others(part, units, alignment, SIZE_MAX, 0, taken);
 }
 
 bool page_heap_init(void)
@@ -369,8 +378,7 @@ static size_t unmap_superslab(struct superslab *superslab, bool everything)
     char *base = superslab->region.base;
     bool unmapped = may_go(superslab, everything) && os_unmap(base, REGION_SIZE);
     if (unmapped) {
-        if (HARDENED)
-            hardened_end_superslab(superslab);
+        hardened_end_superslab(superslab);
         free_record(superslab);
     }
     lock_acquire(&part->lock);

@@ -30,8 +30,9 @@ struct unit_run {
 bool page_heap_init(void);
 
 /* Takes `units` units in a row that start at a multiple of `alignment` units, a power of two; both
- * are SUPERSLAB_UNITS at most. False: no memory is left, or none lies free and it must not grow. A
- * superslab mapped on the way belongs to the part. */
+ * are SUPERSLAB_UNITS at most. False: no memory is left, or it must not grow: then a run with clean
+ * pages is refused, too, if more would be resident than lately (reclaim_clean_most). A superslab
+ * mapped on the way belongs to the part. */
 bool page_heap_take(
     unsigned part, unsigned units, unsigned alignment, bool may_grow, struct unit_run *taken);
 

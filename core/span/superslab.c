@@ -32,16 +32,31 @@ uint32_t superslab_starts(uint32_t free_units, unsigned units, unsigned alignmen
     return starts_of_runs(free_units, units) & every;
 }
 
-bool superslab_find(
+/* Dirty pages of the units. */
+static unsigned count_dirty(const struct superslab *superslab, uint32_t units)
+{
+    unsigned pages = 0;
+    for (; units; units &= units - 1)
+        pages += bits_count(superslab->dirty[bits_lowest(units)]);
+    return pages;
+}
+
+int superslab_find(
     const struct superslab *superslab, unsigned units, unsigned alignment, unsigned first,
     struct run *found)
 {
     uint32_t starts = superslab_starts(superslab->free_units, units, alignment);
-    if (!starts)
-        return false;
     uint32_t above = starts & UINT32_MAX << first;
-    *found = (struct run){bits_lowest(above ? above : starts), units};
-    return true;
+    int most = -1, all = first ? 0 : superslab->dirty_free_pages;
+    for (starts = above ? above : starts; starts && most < all; starts &= starts - 1) {
+        struct run run = {bits_lowest(starts), units};
+        int dirty = (int)count_dirty(superslab, mask_of(run));
+        if (dirty > most) {
+            *found = run;
+            most = dirty;
+        }
+    }
+    return most;
 }
 
 unsigned superslab_longest_run(const struct superslab *superslab)
@@ -51,15 +66,6 @@ unsigned superslab_longest_run(const struct superslab *superslab)
     for (; starts; length++)
         starts &= starts >> 1;
     return length;
-}
-
-/* Dirty pages of the units. */
-static unsigned count_dirty(const struct superslab *superslab, uint32_t units)
-{
-    unsigned pages = 0;
-    for (; units; units &= units - 1)
-        pages += bits_count(superslab->dirty[bits_lowest(units)]);
-    return pages;
 }
 
 unsigned superslab_take(struct superslab *superslab, struct run run)

@@ -100,10 +100,11 @@ void superslab_init(struct superslab *superslab, char *base);
  * `alignment` units, a power of two. */
 uint32_t superslab_starts(uint32_t free_units, unsigned units, unsigned alignment);
 
-/* Finds the lowest `units` free units in a row that start at a multiple of `alignment` units, a
- * power of two, and at unit `first` or above; else the lowest of all. False: there are none. Takes
- * nothing. */
-bool superslab_find(
+/* Finds `units` free units in a row that start at a multiple of `alignment` units, a power of two,
+ * and at unit `first` or above, or else anywhere: of these the run with most dirty pages, the
+ * lowest of several; after a `first`, which makes the place hard to foresee, the lowest. Returns
+ * the number of its dirty pages; -1: there is no such run. Takes nothing. */
+int superslab_find(
     const struct superslab *superslab, unsigned units, unsigned alignment, unsigned first,
     struct run *found);
 

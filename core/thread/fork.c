@@ -58,8 +58,7 @@ static void inherit_part(struct lock *lock, void (*repair)(unsigned part), unsig
 
 static void repair_child(uint32_t before, uint32_t now)
 {
-    if (HARDENED)
-        hardened_begin_process();
+    hardened_begin_process();
     own_ids.before = before;
     own_ids.now = now;
     pressure_begin_process();

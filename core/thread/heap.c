@@ -118,8 +118,7 @@ static void thread_exits(void *heap)
 
 static bool initialise(void)
 {
-    if (HARDENED)
-        hardened_start();
+    hardened_start();
     if (!page_heap_init())
         return false;
     fork_start();
@@ -161,8 +160,7 @@ static bool init_once(void)
 
 void heap_forget(void)
 {
-    if (HARDENED)
-        hardened_leave_heap();
+    hardened_leave_heap();
     struct heap *heap = lose_heap();
     if (heap)
         registry_give_back(heap);

@@ -330,12 +330,6 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-bool heap_make_room(struct heap *heap, unsigned shard, unsigned step)
-{
-    bool flushed = step == 0 && heap && heap_flush_singles(heap);
-    return shard_make_room(shard, step) || flushed;
-}
-
 unsigned heap_take(
     struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
     unsigned alignment)
@@ -346,7 +340,7 @@ unsigned heap_take(
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
-        if (heap_make_room(heap, shard, step))
+        if (reclaim_make_room(heap, shard, step))
             got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);

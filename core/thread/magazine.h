@@ -294,11 +294,6 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class);
  * few, counted as in BATCH_COST. */
 bool heap_flush(struct heap *heap, size_t most);
 
-/* Before memory grows: a step of returning cached blocks to the page heap; true: there were some.
- * The single blocks of `heap`, if it is not NULL, go first, since each keeps the pages around it
- * from serving a longer one. The steps are those of shard_make_room. */
-bool heap_make_room(struct heap *heap, unsigned shard, unsigned step);
-
 /* In a slow path of the heap's thread, before memory grows: returns the single blocks in its
  * magazines to their bins; near a limit all long ones, and those magazines hold none from now on.
  * True: there were some. Does nothing in a signal handler that interrupts such a path. */

@@ -208,8 +208,7 @@ static void add_counts(struct heap_counts *sum, const struct heap *heap, unsigne
     sum->magazines.refills += ATOMIC_LOAD_RELAXED(&counts->refills);
     sum->magazines.flushes += ATOMIC_LOAD_RELAXED(&counts->flushes);
     sum->magazines.returned += ATOMIC_LOAD_RELAXED(&counts->returned);
-    if (HARDENED)
-        hardened_add_counts(sum, heap, size_class);
+    hardened_add_counts(sum, heap, size_class);
 }
 
 void heap_add_counts(unsigned first, unsigned last)
@@ -252,8 +251,7 @@ static void take_counts(struct heap *heap)
         ATOMIC_STORE_RELAXED(&heap->area->front.pops_left[size_class], 0);
         ATOMIC_STORE_RELAXED(&magazine->pops_at_due, 0);
         memset(&magazine->counts, 0, sizeof magazine->counts);
-        if (HARDENED)
-            hardened_clear_counts(heap, size_class);
+        hardened_clear_counts(heap, size_class);
     }
     lock_release(&registry.lock);
 }
@@ -268,8 +266,7 @@ static void make_bare(struct heap *heap)
     /* The library's own data may share pages with the first one. */
     if (heap == &first_heap || !os_purge(heap->area, HEAP_BYTES))
         memset(heap->area, 0, heap->next_slot * sizeof(void *));
-    if (HARDENED)
-        hardened_make_bare(heap);
+    hardened_make_bare(heap);
     ATOMIC_STORE_RELAXED(&heap->bare, true);
 }
 

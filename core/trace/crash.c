@@ -156,7 +156,7 @@ static void write_stack(const char *what, uint32_t thread, const struct site *si
     print_number(text, " by thread ", thread);
     text_string(text, ":\n");
     write_piece();
-    for (unsigned i = 0; site && i < site->frames; i++)
+    for (unsigned i = 0; site && i < site->frames && site->frame[i] < LOG_PYTHON; i++)
         write_frame(i, site->frame[i]);
 }
 
@@ -191,9 +191,7 @@ static void write_origin(const void *address)
 static void write_address(const void *address)
 {
     struct text *text = start_piece();
-    if (HARDENED)
-        address = hardened_address(address);
-    text_hex(text, (uintptr_t)address);
+    text_hex(text, (uintptr_t)hardened_address(address));
     text_string(text, ": ");
     if (!address_describe(text, address, MIB))
         text_string(text, "not of hakmem's memory");

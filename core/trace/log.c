@@ -39,19 +39,39 @@ bool log_knows_site(uint32_t site)
     return record && ATOMIC_LOAD_ACQUIRE(&record->state) == LOG_WHOLE;
 }
 
-void log_site(
-    uint32_t site, const uintptr_t *frames, unsigned count, const char *scope, uint64_t time_ns)
+/* The record of a site that is not known yet, being written; NULL: there is no room, or another
+ * thread writes it. */
+static struct log_site_record *begin_site(uint32_t site)
 {
     uint32_t is_free = LOG_FREE;
     if (!store_is_open())
-        return;
+        return NULL;
     if (!store_reach(LOG_SITES, site)) {
         ATOMIC_ADD_RELAXED(&store_header()->lost_sites, 1);
-        return;
+        return NULL;
     }
     struct log_site_record *record = store_record(LOG_SITES, site);
-    if (!__atomic_compare_exchange_n(
-            &record->state, &is_free, LOG_BEING_WRITTEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    bool is_mine = __atomic_compare_exchange_n(
+        &record->state, &is_free, LOG_BEING_WRITTEN, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+    return is_mine ? record : NULL;
+}
+
+void log_place(uint32_t site, uint32_t line, unsigned kinds, const char *function, const char *file)
+{
+    struct log_site_record *record = begin_site(site);
+    if (!record)
+        return;
+    record->frame[0] = (uint64_t)kinds << 32 | line;
+    memcpy(record->frame + 1, file, LOG_FILE_BYTES);
+    memcpy(record->scope, function, LOG_FUNCTION_BYTES);
+    ATOMIC_STORE_RELEASE(&record->state, LOG_WHOLE);
+}
+
+void log_site(
+    uint32_t site, const uintptr_t *frames, unsigned count, const char *scope, uint64_t time_ns)
+{
+    struct log_site_record *record = begin_site(site);
+    if (!record)
         return;
     count = count < LOG_FRAMES_MAX ? count : LOG_FRAMES_MAX;
     modules_note(frames, count, time_ns);

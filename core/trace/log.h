@@ -27,8 +27,13 @@
 #define TRACE_LOG_H
 
 #include "base/macros.h"
+#include "scope/scope.h"
 
 enum { LOG_FRAMES_MAX = 32 };
+
+/* A frame that is no return address: a place of Python and its number among the sites. */
+#define LOG_PYTHON ((uint64_t)1 << 63)
+enum { LOG_FUNCTION_BYTES = SCOPE_PATH_BYTES, LOG_FILE_BYTES = 248 };
 
 /* Where a sample lives, and in which log; 0: nowhere. */
 typedef uint64_t log_handle;
@@ -121,6 +126,11 @@ bool log_knows_site(uint32_t site);
  * addresses have to be on the calling thread's stack, so that no module is unloaded meanwhile. */
 void log_site(
     uint32_t site, const uintptr_t *frames, unsigned count, const char *scope, uint64_t time_ns);
+
+/* Logs a place of Python, which is numbered as sites are. `kinds`: how many bytes a letter has of
+ * the function's name, and, eight bits higher, of its file's, which are as long as they may be. */
+void log_place(
+    uint32_t site, uint32_t line, unsigned kinds, const char *function, const char *file);
 
 /* Logs a birth. 0 when there was no room. */
 log_handle log_birth(const struct log_birth *birth);

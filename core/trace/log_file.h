@@ -68,7 +68,8 @@ struct log_extent {
 enum log_state { LOG_FREE, LOG_BEING_WRITTEN, LOG_WHOLE, LOG_DEAD };
 
 /* A site. Its number is its place among the records of its kind; number 0 collects the samples
- * without a site. The sums count every sample, including those thinned out. */
+ * without a site. The sums count every sample, including those thinned out. A place of Python has
+ * no frames, but its line in `frame[0]`, its file behind that, and the function in `scope`. */
 struct log_site_record {
     uint32_t state;  /* LOG_FREE, LOG_BEING_WRITTEN or LOG_WHOLE */
     uint32_t frames; /* number of these, up to LOG_FRAMES_MAX */

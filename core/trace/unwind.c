@@ -9,6 +9,7 @@
 #include "trace/frames.h"
 #include "trace/loaded.h"
 #include "trace/log_modules.h"
+#include "trace/python.h"
 
 /* This library, unless it is part of the program. Const once sampling has begun. */
 static struct range own;
@@ -131,10 +132,12 @@ static bool is_own(uintptr_t pc)
 
 /* Code without tables, as it is compiled at run time, mostly keeps frame pointers. They lead on to
  * code that has tables again. If they lead to none, they were no frame pointers: the walk ended
- * before. */
+ * before. It ends as well where a Python function runs, whose own frames lead on from there. */
 static void walk_up(
-    const struct unwind_stack *stack, const struct trace_start *start, struct walk *walk)
+    const struct unwind_stack *stack, const struct trace_start *start, bool is_python,
+    struct walk *walk)
 {
+    unsigned most = is_python ? SITE_FRAMES_MAX / 2 : SITE_FRAMES_MAX;
     bool by_pointers = ATOMIC_LOAD_RELAXED(&is_by_pointers), goes_on = true;
     struct reader reader = {.find = by_pointers ? NULL : loaded_code, .is_sampling = true};
     struct frame frame = {.pc = start->caller};
@@ -143,11 +146,13 @@ static void walk_up(
         reader.stack = (struct range){start->top, stack->high};
     frame.registers[STACK_POINTER] = start->top;
     frame.registers[FRAME_POINTER] = start->frame;
-    while (goes_on && walk->count < SITE_FRAMES_MAX) {
+    while (goes_on && walk->count < most) {
         walk->place[walk->count] = frame.registers[STACK_POINTER];
         walk->frame[walk->count] = frame.registers[FRAME_POINTER];
         walk->address[walk->count++] = frame.pc;
         bool leads_on = by_pointers || is_own(frame.pc);
+        if (is_python && python_runs(frame.pc))
+            return;
         goes_on = frame_up(&frame, &reader);
         if (frame.had_table || leads_on)
             known = walk->count + goes_on;
@@ -306,19 +311,24 @@ static bool is_where_it_was(const struct site *site)
 struct site *unwind_site(struct unwind_stack *stack, const struct trace_start *start)
 {
     struct unwind_kept *kept = kept_for(stack, start);
-    if (is_kept(kept, start) && is_where_it_was(kept->site))
+    uintptr_t python = python_frame();
+    if (!python && is_kept(kept, start) && is_where_it_was(kept->site))
         return kept->site;
     if (!stack->high)
         find_bounds(stack, start);
     struct walk walk;
     walk.count = 0;
-    walk_up(stack, start, &walk);
+    walk_up(stack, start, python != 0, &walk);
     unsigned skipped = 0;
     while (skipped < walk.count && range_has(&own, walk.address[skipped]))
         skipped++;
     const uintptr_t *frames = walk.address + skipped;
     unsigned count = walk.count - skipped;
-    struct site *site = site_find(frames, count, modules_of_stack(frames, count), "");
-    keep(stack, kept, &walk, start, site);
+    uint64_t modules = modules_of_stack(frames, count);
+    if (python)
+        count += python_places(python, walk.address + walk.count, SITE_FRAMES_MAX - walk.count);
+    struct site *site = site_find(frames, count, modules, "");
+    if (!python)
+        keep(stack, kept, &walk, start, site);
     return site;
 }

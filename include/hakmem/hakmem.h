@@ -212,8 +212,8 @@ HAKMEM_API int hakmem_option_set(const char *name, long value);
  *
  * A mistake ends the program, with a line that names the scope: a call with a scope that was
  * destroyed, a malloc in one, a second free, and the free of a block after its scope was reset or
- * destroyed. Of a scope that was destroyed long ago, of the blocks above 2 MiB of any, and of those
- * that a large one had besides its first 16 MiB, nothing is known any more.
+ * destroyed. Of a scope that was destroyed long ago, of blocks above 2 MiB that were freed or ended
+ * by a reset, and of those that a large one had besides 16 MiB, nothing is known any more.
  *
  * None of these may be called in a signal handler. The hardened library has no scopes. */
 struct hakmem_scope;

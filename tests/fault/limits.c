@@ -11,7 +11,7 @@
 
 #include "runtime_support.h"
 
-enum { THREADS = 6, SLOTS = 100, SECONDS_MAX = 250 };
+enum { THREADS = 6, SLOTS = 100 };
 
 #define MIB ((size_t)1 << 20)
 
@@ -159,7 +159,7 @@ int main(int argc, char **argv)
     const char *kind = argc > 1 ? argv[1] : "";
     size_t memory = argc == 3 ? strtoull(argv[2], NULL, 10) * MIB : 0;
     size_t possible = 10 * MIB;
-    watchdog(SECONDS_MAX, "little memory");
+    watchdog(HANG_SECONDS, "little memory");
     use_threads();
     if (strcmp(kind, "addresses") == 0 && argc == 2) {
         exhaust_addresses();

@@ -86,7 +86,7 @@ static void use(unsigned steps)
 
 int main(void)
 {
-    watchdog(100, "calls with repairs in the middle");
+    watchdog(HANG_SECONDS, "calls with repairs in the middle");
     free(malloc(1));
     /* There are many more calls then, and regions lie far apart, so that a repair takes long. */
     if (HARDENED)

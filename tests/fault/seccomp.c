@@ -191,7 +191,7 @@ int main(int argc, char **argv)
     if (threads) {
         /* Ticks by the clock, at every look. */
         REQUIRE(hakmem_option_set("purge_delay_ms", 1) == 0);
-        watchdog(40, "seccomp");
+        watchdog(HANG_SECONDS, "seccomp");
         start_threads();
     }
     if (!install_filter(mode)) {

@@ -23,7 +23,7 @@ import sys
 import tempfile
 
 SKIPPED = 77
-TIMEOUT_S = 100
+TIMEOUT_S = 250
 HARMLESS = ("munmap", "madvise", "mremap")
 SERIOUS = ("mmap", "mprotect")
 ERRORS = ("ENOMEM", "EPERM", "ENOSYS")

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATH_BYTES_MAX = 4096, VALUE_DIGITS_MAX = 15 };
+enum { PATH_BYTES_MAX = 4096, VALUE_DIGITS_MAX = 12 };
 
 const struct option_row option_rows[EXPECTED_COUNT] = {
 #define OPTION(name, unit, words, settable, min, max, speed, balanced, lean, hardened, help)       \
-    {#name, words, settable, min, max, {speed, balanced, lean, hardened}},
+    {#name, unit, words, settable, min, max, {speed, balanced, lean, hardened}},
 #include "base/options.def"
 #undef OPTION
 };
@@ -47,17 +47,36 @@ static bool read_word(const struct option_row *row, const char *text, long *valu
     return known;
 }
 
+/* How many of the unit a K, M or G behind a number stands for; 0: nothing there. */
+static long letter_means(const char *unit, char letter)
+{
+    bool kib = strcmp(unit, "KiB") == 0, mib = strcmp(unit, "MiB") == 0;
+
+    if ((kib && letter == 'K') || (mib && letter == 'M'))
+        return 1;
+    if ((kib && letter == 'M') || (mib && letter == 'G'))
+        return 1024;
+    return kib && letter == 'G' ? 1024 * 1024 : 0;
+}
+
 static bool read_number(const struct option_row *row, const char *text, long *value)
 {
+    char number[VALUE_DIGITS_MAX + 2], *last;
     bool negative = text[0] == '-';
     const char *digits = text + negative;
+    long factor;
 
-    if (!is_number(digits))
-        return false;
-    digits += strspn(digits, "0");
+    digits += strspn(digits, "0") - (digits[0] == '0');
     if (strlen(digits) > VALUE_DIGITS_MAX)
         return false;
-    *value = strtol(digits, NULL, 10) * (negative ? -1 : 1);
+    strcpy(number, digits);
+    last = number + strlen(number) - (number[0] != '\0');
+    factor = letter_means(row->unit, *last);
+    if (factor)
+        *last = '\0';
+    if (!is_number(number))
+        return false;
+    *value = strtol(number, NULL, 10) * (factor ? factor : 1) * (negative ? -1 : 1);
     return *value >= row->min && *value <= row->max;
 }
 

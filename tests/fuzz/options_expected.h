@@ -14,6 +14,7 @@ enum {
 
 struct option_row {
     const char *name;
+    const char *unit;
     const char *words;
     bool settable;
     long min, max;

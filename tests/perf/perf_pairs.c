@@ -7,9 +7,11 @@
  *                stays there; freed in the order of malloc
  *     appended   blocks that grow by realloc, 10 bytes a step, of which the same holds
  *     null       frees of NULL, and nothing else
+ *     scoped     as mixed, in a scope of hakmem
  * All others write to each block, as programs do. Prints mallocs=N frees=N, of the last two kinds
  * the number of calls.
  */
+#include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -82,6 +84,17 @@ static void run_null(unsigned long frees)
         free(nothing);
 }
 
+/* From now on all blocks come from a scope. */
+static void enter_scope(void)
+{
+    void *(*create)(const char *, size_t, void *, void *);
+    int (*enter)(void *);
+    *(void **)&create = dlsym(RTLD_DEFAULT, "hakmem_scope_create");
+    *(void **)&enter = dlsym(RTLD_DEFAULT, "hakmem_scope_enter");
+    if (!create || !enter || enter(create("pairs", 0, NULL, NULL)) != 0)
+        exit(3);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 3) {
@@ -90,6 +103,8 @@ int main(int argc, char **argv)
     }
     unsigned long pairs = strtoul(argv[2], NULL, 10) / DEPTH * DEPTH;
     fill_table(strcmp(argv[1], "fixed") != 0);
+    if (strcmp(argv[1], "scoped") == 0)
+        enter_scope();
     if (strcmp(argv[1], "unwritten") == 0)
         run_unwritten(pairs);
     else if (strcmp(argv[1], "appended") == 0)

@@ -66,7 +66,7 @@ static void each_end_counts(void **state)
         free(blocks[i]);
     check_profile(2 * SIZES, sum);
     hakmem_scope_leave(scope);
-    for (size_t i = 1; i < 3 * SIZES; i += 3, sum -= sizes[i / 3] + 300 * (i == 7)) {
+    for (size_t i = 1; i < 3 * SIZES; i += 3) {
         CHECK(pthread_create(&thread, NULL, free_in_thread, blocks[i]) == 0);
         CHECK(pthread_join(thread, NULL) == 0);
     }

@@ -114,9 +114,67 @@ static void a_limit_is_exact(void)
     hakmem_scope_destroy(bounded);
 }
 
+/* ---- Blocks of several spans, and of several scopes ------------------------------------------ */
+
+enum { SPREAD = 5000, EACH = 1000 }; /* more than a span has room for */
+
+/* Each block comes back where it belongs, wherever the one before it lay. */
+static void spans_take_turns(void)
+{
+    static char *blocks[2][SPREAD];
+    struct hakmem_scope *scopes[2];
+    for (int round = 0; round < 3; round++) {
+        for (int i = 0; i < 2; i++) {
+            scopes[i] = make_scope(i ? "second" : "first", 0);
+            CHECK(hakmem_scope_enter(scopes[i]) == 0);
+            for (size_t j = 0; j < SPREAD; j++)
+                CHECK((blocks[i][j] = malloc(EACH)) != NULL);
+        }
+        /* In the second scope. */
+        for (size_t j = 0; j < SPREAD; j++) {
+            free(blocks[1][j * 2999 % SPREAD]);
+            free(blocks[0][j * 2999 % SPREAD]);
+        }
+        check_live(scopes[1], 0, 0);
+        hakmem_scope_leave(scopes[1]);
+        hakmem_scope_leave(scopes[0]);
+        check_live(scopes[0], 0, 0);
+        hakmem_scope_destroy(scopes[0]);
+    }
+}
+
+/* ---- Filled blocks --------------------------------------------------------------------------- */
+
+#ifndef SCOPE_INSIDE
+/* Blocks at hand do not escape M_PERTURB. */
+static void blocks_are_filled(void)
+{
+    struct hakmem_scope *scope = make_scope("filled", 0);
+    CHECK(hakmem_scope_enter(scope) == 0);
+    for (int i = 0; i < 400; i++)
+        free(malloc(100));
+    CHECK(mallopt(M_PERTURB, 0x5a) == 1);
+    for (int i = 0; i < 400; i++) {
+        unsigned char *block = malloc(100);
+        CHECK(block && block[0] == 0xa5 && block[99] == 0xa5);
+        memset(block, 1, 100);
+        free(block);
+        unsigned char *volatile freed = block;
+        CHECK(freed[99] == 0x5a);
+    }
+    CHECK(mallopt(M_PERTURB, 0) == 1);
+    hakmem_scope_leave(scope);
+    hakmem_scope_destroy(scope);
+}
+#endif
+
 int main(void)
 {
     a_limit_is_exact();
+    spans_take_turns();
+#ifndef SCOPE_INSIDE
+    blocks_are_filled();
+#endif
     static char *blocks[STAYS];
     static void *freed[1000];
     struct hakmem_scope *scope = make_scope("outer", 0);

@@ -229,7 +229,7 @@ static void blocks_that_go_to_and_fro_stay(void **state)
                     moved += resized != blocks[j];
                     blocks[j] = resized;
                 }
-            assert_in_range(moved, 2, count * 12);
+            assert_in_range(moved, 2, count * 24);
             for (unsigned j = 0; j < count; j++)
                 release(blocks[j]);
         }

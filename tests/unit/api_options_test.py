@@ -28,7 +28,7 @@ def run(arguments=("get",), **variables):
                    if not name.startswith("HAKMEM_")}
     environment.update({f"HAKMEM_{name}": value for name, value in variables.items()})
     return subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True,
-                          text=True, timeout=30, check=True)
+                          text=True, timeout=250, check=True)
 
 
 def values(done):

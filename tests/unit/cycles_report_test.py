@@ -28,7 +28,7 @@ def run(*words, preload=LIBRARY, **variables):
             (Path(directory) / "libhakmem.so.0").symlink_to(preload)
             environment["LD_LIBRARY_PATH"] = directory
         done = subprocess.run([PROGRAM, *(words or ["get"])], env=environment, text=True,
-                              timeout=60, check=True, capture_output=True)
+                              timeout=250, check=True, capture_output=True)
         return json.loads(path.read_text()), done.stderr
 
 

@@ -32,9 +32,9 @@ static void classes_are_what_the_header_promises(void **state)
         CHECK(entry->size > size_classes[size_class - 1].size);
         CHECK(entry->blocks == slab / entry->size);
         CHECK(entry->blocks >= (entry->size <= MID_MAX ? 4 : 1));
-        CHECK((entry->blocks == 1) == size_class_is_single(size_class));
-        CHECK(entry->units <= (entry->size <= MID_MAX ? 4 : entry->blocks > 1 ? 8 : 32));
-        CHECK(entry->alignment == (entry->blocks > 1 ? entry->units : 1));
+        CHECK((entry->size == slab) == size_class_is_single(size_class));
+        CHECK(entry->units <= (entry->size <= MID_MAX ? 4 : entry->size < slab ? 8 : 32));
+        CHECK(entry->alignment == (size_class_is_single(size_class) ? 1 : entry->units));
         CHECK(is_power_of_two(entry->alignment));
         /* A fifth of the addresses of a slab at most is in no block. */
         CHECK((slab - entry->blocks * (size_t)entry->size) * 5 <= slab);

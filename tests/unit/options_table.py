@@ -19,7 +19,7 @@ TABLES = ("options", "presets")
 
 def table(program, name):
     """The table as the program prints it."""
-    done = subprocess.run([program, name], capture_output=True, text=True, check=True, timeout=10)
+    done = subprocess.run([program, name], capture_output=True, text=True, check=True, timeout=250)
     return done.stdout
 
 

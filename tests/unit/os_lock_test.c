@@ -160,7 +160,7 @@ static pid_t make_child(bool by_fork)
     identity_before_fork();
     pid_t child = by_fork ? fork() : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (child == 0) {
-        alarm(10);
+        alarm(HANG_SECONDS);
         if (by_fork)
             identity_in_child();
     }

@@ -8,6 +8,7 @@
 #include "os/limits.h"
 #include "os/os.h"
 #include "reclaim/engine.h"
+#include "reclaim/growth.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -200,36 +201,69 @@ static void growth_is_paid_for(void **state)
     reclaim_everything();
 }
 
-/* Pages that are taken are paid for with free ones, up to so many bytes a millisecond, but not with
- * the last. */
+/* Runs of one unit more fit into no hole that one of `runs` leaves. */
+enum { MORE_UNITS = RUN_UNITS + 1, MORE = 24, MORE_BYTES = MORE_UNITS * UNIT_SIZE };
+
+static struct unit_run more[MORE];
+
+static void take_more(unsigned first, unsigned end)
+{
+    for (unsigned i = first; i < end; i++) {
+        CHECK(page_heap_take(0, MORE_UNITS, 1, true, &more[i]));
+        pressure_taken(MORE_BYTES, false);
+    }
+}
+
+static void put_more(void)
+{
+    for (unsigned i = 0; i < MORE; i++)
+        page_heap_put(more[i].superslab, more[i].run, 0);
+}
+
+/* Superslabs with room for `more`: mapping them later would be paid for as well. */
+static void make_room_for_more(void)
+{
+    take_more(0, MORE);
+    put_more();
+}
+
+static void begin_round_of_growth(void)
+{
+    growth_begin_round();
+    stands_at_ms = os_clock_ms() + 3600000;
+}
+
+/* Pages that are taken are paid for with free ones where more is resident than at the beginning of
+ * the round: PAID_MOST at once, then so many bytes a millisecond, but not with the last. */
 static void pages_that_are_taken_are_paid_for(void **state)
 {
     (void)state;
-    enum { TAKEN = 24 };
-    policy.retain_percent = 1000;
+    enum { TAKEN = 48, AT_ONCE = PAID_MOST / MORE_BYTES + 1 };
+    policy.retain_percent = 25;
     reclaim_everything();
     take_runs(TAKEN);
+    make_room_for_more();
     /* No superslab is wholly free: one that is goes as a whole. */
     for (unsigned i = 0; i < TAKEN; i += 2)
         put_runs(i, i + 1);
-    stands_at_ms = os_clock_ms() + 1000;
-    size_t dirty = dirty_bytes() - UNIT_SIZE;
-    pressure_taken(UNIT_SIZE, false); /* pays for all the time until now, by a step */
-    size_t calls = os_counts[OS_MADVISE];
+    begin_round_of_growth();
+    size_t dirty = dirty_bytes();
     for (int i = 0; i < 100; i++)
         pressure_taken(UNIT_SIZE, false);
     assert_int_equal(dirty_bytes(), dirty);
-    assert_int_equal(os_counts[OS_MADVISE], calls);
+    take_more(0, AT_ONCE);
+    assert_in_range(dirty - dirty_bytes(), PAID_MOST, PAID_MOST + UNIT_SIZE - 1);
+    dirty = dirty_bytes();
+    take_more(AT_ONCE, AT_ONCE + 2);
+    assert_int_equal(dirty_bytes(), dirty);
     stands_at_ms++;
-    pressure_taken(UNIT_SIZE, false);
+    take_more(AT_ONCE + 2, AT_ONCE + 3);
     assert_int_equal(dirty - dirty_bytes(), PAID_A_MS);
-    for (int i = 0; i < 1000; i++) {
-        stands_at_ms++;
-        pressure_taken(UNIT_SIZE, false);
-    }
-    size_t used = page_heap_stats().used_pages * PAGE_SIZE;
-    assert_true(dirty_bytes() <= pressure_keep(used / 16));
+    stands_at_ms += 1000;
+    take_more(AT_ONCE + 3, MORE);
+    assert_int_equal(dirty_bytes(), KEPT_MIN);
     stands_at_ms = 0;
+    put_more();
     for (unsigned i = 1; i < TAKEN; i += 2)
         put_runs(i, i + 1);
     reclaim_everything();
@@ -254,38 +288,40 @@ static void big_blocks_pay_for_pages(void **state)
     policy.retain_percent = 0;
     policy.big_cache_mib = 64;
     reclaim_everything();
+    make_room_for_more();
     void *block = big_alloc(0, 8 * MIB, 16, false);
     big_free(big_of(block), block, "free");
-    stands_at_ms = os_clock_ms() + 3600000;
+    begin_round_of_growth();
     pressure_taken(8 * MIB, true);
     assert_int_equal(big_cache_bytes(), 8 * MIB);
-    pressure_taken(8 * MIB, false);
-    assert_int_equal(big_cache_bytes(), 8 * MIB - PAID_MOST);
-    pressure_taken(UNIT_SIZE, false);
+    take_more(0, MORE - 1);
     assert_int_equal(big_cache_bytes(), 8 * MIB - PAID_MOST);
     stands_at_ms++;
-    pressure_taken(UNIT_SIZE, false);
+    take_more(MORE - 1, MORE);
     assert_int_equal(big_cache_bytes(), 8 * MIB - PAID_MOST - PAID_A_MS);
     stands_at_ms = 0;
+    put_more();
     reclaim_everything();
 }
 
-/* If too few pages lie free, those of cached blocks pay, and as seldom. */
+/* If too few pages lie free, those of cached blocks pay, and no more often. */
 static void cached_blocks_pay_for_pages(void **state)
 {
     (void)state;
     struct heap *heap = heap_enter();
     unsigned size_class = size_class_of(MIB);
     policy.retain_percent = 1000;
-    stands_at_ms = os_clock_ms() + 3600000;
-    pressure_taken(UNIT_SIZE, false);
+    reclaim_everything();
+    make_room_for_more();
+    begin_round_of_growth();
     release(alloc(MIB));
     pressure_taken(UNIT_SIZE, false);
     assert_int_equal(heap_cached_blocks(heap, size_class), 1);
-    stands_at_ms += 3600000;
-    pressure_taken(UNIT_SIZE, false);
+    take_more(0, 4);
     assert_int_equal(heap_cached_blocks(heap, size_class), 0);
     stands_at_ms = 0;
+    take_more(4, MORE);
+    put_more();
     heap_leave(heap);
     reclaim_everything();
 }

@@ -53,28 +53,45 @@ static void compare(void)
     CHECK(superslab_longest_run(&superslab) == longest);
 }
 
-/* The lowest aligned free units in a row from there on, or else of all. */
-static bool naive_find(unsigned units, unsigned alignment, unsigned first, struct run *found)
+static int dirty_pages_of(struct run run)
 {
+    int dirty = 0;
+    for (unsigned page = run.first * UNIT_PAGES; page < (run.first + run.units) * UNIT_PAGES;
+         page++)
+        dirty += model.dirty[page];
+    return dirty;
+}
+
+/* Of the aligned free units in a row from there on: the lowest, or the lowest with most dirty
+ * pages. Returns these; -1: there are none. */
+static int naive_find_from(
+    unsigned first, bool lowest, unsigned units, unsigned alignment, struct run *found)
+{
+    int most = -1;
     for (unsigned start = 0; start < SUPERSLAB_UNITS; start += alignment) {
-        if (start >= first && free_run_length(start) >= units) {
-            *found = (struct run){start, units};
-            return true;
+        struct run run = {start, units};
+        if (start >= first && free_run_length(start) >= units &&
+            (lowest ? most < 0 : dirty_pages_of(run) > most)) {
+            most = dirty_pages_of(run);
+            *found = run;
         }
     }
-    return first && naive_find(units, alignment, 0, found);
+    return most;
+}
+
+static int naive_find(unsigned units, unsigned alignment, unsigned first, struct run *found)
+{
+    int dirty = naive_find_from(first, first != 0, units, alignment, found);
+    return dirty < 0 ? naive_find_from(0, first != 0, units, alignment, found) : dirty;
 }
 
 static void take(struct run run)
 {
-    unsigned dirty = 0;
     for (unsigned unit = run.first; unit < run.first + run.units; unit++) {
         CHECK(model.free[unit]);
         model.free[unit] = false;
-        for (unsigned page = 0; page < UNIT_PAGES; page++)
-            dirty += model.dirty[unit * UNIT_PAGES + page];
     }
-    CHECK(superslab_take(&superslab, run) == dirty);
+    CHECK((int)superslab_take(&superslab, run) == dirty_pages_of(run));
     model.taken[run.first] = run.units;
 }
 
@@ -84,14 +101,14 @@ static void find_and_take(uint64_t *random)
     for (unsigned units = 1; units <= SUPERSLAB_UNITS; units++) {
         for (unsigned alignment = 1; alignment <= SUPERSLAB_UNITS; alignment *= 2) {
             unsigned first = unit_below(random, 2) ? unit_below(random, SUPERSLAB_UNITS) : 0;
-            bool exists = naive_find(units, alignment, first, &expected);
-            CHECK(superslab_find(&superslab, units, alignment, first, &found) == exists);
-            CHECK(!exists || (found.first == expected.first && found.units == units));
+            int dirty = naive_find(units, alignment, first, &expected);
+            CHECK(superslab_find(&superslab, units, alignment, first, &found) == dirty);
+            CHECK(dirty < 0 || (found.first == expected.first && found.units == units));
         }
     }
     unsigned units = 1 + unit_below(random, 1u << unit_below(random, 6));
     unsigned alignment = unit_below(random, 2) ? 1 : 1u << unit_below(random, 6);
-    if (superslab_find(&superslab, units, alignment, 0, &found))
+    if (superslab_find(&superslab, units, alignment, 0, &found) >= 0)
         take(found);
 }
 
@@ -175,11 +192,11 @@ static void a_fresh_superslab_is_one_clean_run(void **state)
     assert_int_equal(superslab.free_units, UINT32_MAX);
     assert_int_equal(superslab_longest_run(&superslab), SUPERSLAB_UNITS);
     assert_false(superslab_next_dirty(&superslab, 0, &run));
-    assert_true(superslab_find(&superslab, SUPERSLAB_UNITS, SUPERSLAB_UNITS, 7, &run));
+    assert_int_equal(superslab_find(&superslab, SUPERSLAB_UNITS, SUPERSLAB_UNITS, 7, &run), 0);
     assert_int_equal(run.first, 0);
     take(run);
     compare();
-    assert_false(superslab_find(&superslab, 1, 1, 0, &run));
+    assert_int_equal(superslab_find(&superslab, 1, 1, 0, &run), -1);
 }
 
 static void units_and_addresses_convert(void **state)

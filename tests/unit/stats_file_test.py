@@ -19,7 +19,7 @@ def run(path, **settings):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith("HAKMEM_")}
     environment["HAKMEM_STATS_FILE"] = str(path)
-    return subprocess.run([PROGRAM, "get"], env=environment, text=True, timeout=20, check=True,
+    return subprocess.run([PROGRAM, "get"], env=environment, text=True, timeout=250, check=True,
                           **{"capture_output": True, **settings})
 
 

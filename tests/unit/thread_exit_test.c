@@ -246,7 +246,7 @@ static void check_figures(const struct hakmem_usage before[CLASS_COUNT])
 
 static void child_of_many_threads(void *before)
 {
-    alarm(20);
+    alarm(HANG_SECONDS);
     check_figures(before);
     CHECK(heaps_in_use() == 1);
     use_some();

@@ -158,7 +158,7 @@ static unsigned heaps_made(void)
 /* Takes heaps until it gets that one: it is found before a new one is made, or not at all. */
 static void adopt(void *wanted)
 {
-    alarm(20);
+    alarm(HANG_SECONDS);
     heap_leave(heap_enter());
     unsigned most = 2 * heaps_made();
     struct heap *heap;

@@ -169,7 +169,7 @@ static pid_t run(void (*body)(void), char *text, size_t size, int *status)
     pid_t process = fork();
     if (process == 0) {
         said = ends[1];
-        alarm(50);
+        alarm(HANG_SECONDS);
         body();
         _exit(0);
     }

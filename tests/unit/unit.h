@@ -20,6 +20,9 @@
 
 #include <cmocka.h>
 
+/* What takes longer hangs: less than CTest waits, and more than a busy machine needs. */
+enum { HANG_SECONDS = 250 };
+
 static pid_t unit_process;
 
 __attribute__((constructor)) static void unit_remember_process(void)

@@ -21,7 +21,6 @@ static char *take_big(size_t size)
     char *block = big_alloc(0, size, 1, false);
     CHECK(block);
     CHECK(big_size(big_of(block), block, "free") >= size);
-    CHECK(big_of(block)->dirty <= big_of(block)->mapped);
     *(volatile char *)block = 1;
     return block;
 }
@@ -100,18 +99,17 @@ SCENARIO(bigs_expire) = {
     .thread = {expire, take_2, give_0},
     .finish = consistent};
 
-/* A longer mapping is split, or a shorter one moves to be longer. */
+/* A longer mapping serves, or a shorter one moves to be longer. */
+enum { LONG = 3 * BIG };
+
 static void one_long_cached(void)
 {
-    blocks[0] = take_big(BIG);
-    blocks[1] = take_big(2 * BIG);
-    give_big(blocks[1]);
+    give_big(take_big(LONG));
 }
 
 static void take_long(void)
 {
-    blocks[3] = take_big(2 * BIG);
-    give_big(blocks[3]);
+    give_big(take_big(LONG));
 }
 
 static void all_cached(void)
@@ -120,9 +118,9 @@ static void all_cached(void)
     CHECK(big_stats().cached_bytes == 0);
 }
 
-SCENARIO(bigs_split) = {
-    .name = "bigs_split",
-    .about = "a cached mapping is split, or made longer",
+SCENARIO(bigs_longer) = {
+    .name = "bigs_longer",
+    .about = "a cached mapping serves a shorter block, or is made longer",
     .prepare = one_long_cached,
     .thread = {take_2, take_long},
     .finish = all_cached};
@@ -138,38 +136,19 @@ static void take_less(void)
     blocks[2] = take_big(BIG + BIG / 4);
 }
 
+/* What is made longer was shorter. */
+static void nothing_was_cut(void)
+{
+    CHECK(big_of(blocks[2])->dirty <= big_of(blocks[2])->mapped);
+    all_cached();
+}
+
 SCENARIO(bigs_shorter) = {
     .name = "bigs_shorter",
     .about = "a mapping is freed between the looks for a long and a shorter one",
     .prepare = one_in_between,
     .thread = {take_less, give_0},
-    .finish = all_cached};
-
-/* Two blocks that touch. */
-static void neighbours_in_use(void)
-{
-    give_big(take_big(2 * BIG));
-    blocks[0] = take_big(BIG);
-    blocks[1] = take_big(BIG);
-}
-
-static void give_1(void)
-{
-    give_big(blocks[1]);
-}
-
-static void joined(void)
-{
-    CHECK(big_stats().cached_bytes >= 2 * BIG);
-    all_cached();
-}
-
-SCENARIO(bigs_join) = {
-    .name = "bigs_join",
-    .about = "neighbours are freed at the same time",
-    .prepare = neighbours_in_use,
-    .thread = {give_0, give_1},
-    .finish = joined};
+    .finish = nothing_was_cut};
 
 static void take_2_in_another_part(void)
 {
@@ -218,6 +197,40 @@ SCENARIO(bigs_resize) = {
     .about = "a block moves to grow, while others take and evict",
     .prepare = one_in_use_one_cached,
     .thread = {grow_0, take_2, evict_all},
+    .finish = all_cached,
+    .preemptions_max = 4};
+
+static void one_with_a_rest(void)
+{
+    give_big(take_big(LONG));
+    blocks[0] = take_big(BIG);
+    CHECK(big_of(blocks[0])->rest == LONG - BIG);
+}
+
+static void grow_and_free_0(void)
+{
+    char *block = big_resize(big_of(blocks[0]), 2 * BIG);
+    CHECK(block);
+    give_big(block);
+}
+
+static void evict_some(void)
+{
+    big_cache_evict(BIG / 2);
+}
+
+SCENARIO(bigs_rest_freed) = {
+    .name = "bigs_rest_freed",
+    .about = "a block is freed while its rest goes",
+    .prepare = one_with_a_rest,
+    .thread = {give_0, evict_some, evict_all},
+    .finish = all_cached};
+
+SCENARIO(bigs_rest_taken) = {
+    .name = "bigs_rest_taken",
+    .about = "a block grows into its rest while that goes",
+    .prepare = one_with_a_rest,
+    .thread = {grow_and_free_0, evict_some, take_long},
     .finish = all_cached,
     .preemptions_max = 4};
 

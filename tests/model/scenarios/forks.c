@@ -183,6 +183,35 @@ static void use_records(void)
         .thread = {clone_child, other},                                                            \
         .finish = consistent}
 
+static char *with_rest;
+
+static void initialise_with_rest(void)
+{
+    initialise();
+    void *block = big_alloc(0, 3 * BIG, 1, false);
+    big_free((struct big *)page_map_lookup(block), block, "free");
+    with_rest = big_alloc(0, BIG, 1, false);
+    CHECK(((struct big *)page_map_lookup(with_rest))->rest);
+}
+
+static void cut_rest(void)
+{
+    big_cache_evict(SIZE_MAX);
+}
+
+static void free_with_rest(void)
+{
+    big_free((struct big *)page_map_lookup(with_rest), with_rest, "free");
+    consistent();
+}
+
+SCENARIO(forks_rests) = {
+    .name = "forks_rests",
+    .about = "fork while a rest is cut",
+    .prepare = initialise_with_rest,
+    .thread = {clone_child, cut_rest},
+    .finish = free_with_rest};
+
 FORK_SCENARIO(bins, "a bin is refilled from and flushed to", use_bin);
 FORK_SCENARIO(empties, "empty slabs are kept and given up", use_empties);
 FORK_SCENARIO(transfers, "a transfer cache is used", use_transfer);

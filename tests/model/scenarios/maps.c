@@ -181,7 +181,7 @@ static void map_first(void)
 static void make_slab(void)
 {
     void *block;
-    CHECK(bin_refill(0, size_class_of(BLOCK_SIZE), &block, 1, 1, REFILL_FRESH) == 1);
+    CHECK(bin_refill(0, size_class_of(BLOCK_SIZE), &block, 1, 1, REFILL_MAP) == 1);
 }
 
 /* What free asks of a pointer before it believes it. */

@@ -54,15 +54,20 @@ static void use_big(void)
  * with what is there. */
 static void stay_for(int hits)
 {
-    struct scope_entry entry = {.scope = inner, .calls = SCOPE_PAYS - 1};
-    scope_entered = &entry;
+    struct scope_entry *entry = metadata_alloc(sizeof *entry);
+    *entry = (struct scope_entry){.scope = inner, .calls = SCOPE_PAYS - 1};
+    scope_entered = entry;
     CHECK(scope_alloc(STAY, MIN_ALIGNMENT, size_class_of(STAY), false, NULL));
     while (hits-- > 0) {
-        void *taken = scope_pop(size_class_of(STAY));
-        CHECK(taken && scope_push(taken));
+        void *taken = cache_pop(size_class_of(STAY));
+        unsigned left = entry->cache->count[size_class_of(STAY)];
+        CHECK(taken);
+        scope_release(taken, entry);
+        CHECK(entry->cache->count[size_class_of(STAY)] == left + 1);
     }
-    cache_empty(entry.cache);
-    metadata_free(entry.cache, sizeof *entry.cache);
+    cache_empty(entry->cache);
+    metadata_free(entry->cache, sizeof *entry->cache);
+    metadata_free(entry, sizeof *entry);
     scope_entered = NULL;
 }
 
