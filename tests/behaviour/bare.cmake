@@ -28,6 +28,6 @@ hakmem_test(NAME bare_observed SOURCES ${CMAKE_CURRENT_LIST_DIR}/bare_observed.c
     ENV LD_LIBRARY_PATH=${bare_folder} HAKMEM_SAMPLE_KIB=1 HAKMEM_CRASH=1)
 foreach(program semantics_usable runtime_fork)
     add_test(NAME bare_${program} COMMAND ${program})
-    set_tests_properties(bare_${program} PROPERTIES TIMEOUT 120
+    set_tests_properties(bare_${program} PROPERTIES TIMEOUT 300
         ENVIRONMENT LD_LIBRARY_PATH=${bare_folder})
 endforeach()

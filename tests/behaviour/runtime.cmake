@@ -224,6 +224,10 @@ list(FILTER HAKMEM_DEFINITIONS EXCLUDE REGEX "^HAKMEM_(CONF|DEFAULT_PRESET)=")
 list(APPEND HAKMEM_DEFINITIONS HAKMEM_DEFAULT_PRESET=0 "HAKMEM_CONF=\"${runtime_conf_file}\"")
 hakmem_add_objects(hakmem_configured core/base/policy.c core/api/conf.c)
 set(HAKMEM_DEFINITIONS ${kept_definitions})
+set(shared_only_objects)
+if(HAKMEM_SHARED_SOURCES)
+    set(shared_only_objects $<TARGET_OBJECTS:hakmem_shared_only>)
+endif()
 add_library(hakmem_distribution SHARED $<TARGET_OBJECTS:hakmem_override_names>
     $<TARGET_OBJECTS:hakmem_configured> ${shared_only_objects}
     "$<FILTER:$<TARGET_OBJECTS:hakmem_core>,EXCLUDE,/(policy|conf)[.]c[.]o>")

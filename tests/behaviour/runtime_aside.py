@@ -18,7 +18,7 @@ def run(command, library):
     environment = {key: value for key, value in os.environ.items()
                    if not key.startswith(("HAKMEM_", "LD_"))}
     environment.update(LD_PRELOAD=library, HAKMEM_STATS="1", ASAN_OPTIONS="detect_leaks=0")
-    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=100,
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=250,
                           check=False)
 
 

@@ -26,7 +26,7 @@ static void *ask(void *unused)
 
 int main(void)
 {
-    watchdog(60, "hangs in pthread_getattr_np\n");
+    watchdog(HANG_SECONDS, "hangs in pthread_getattr_np\n");
     ask(NULL);
     long mean_kib;
     REQUIRE(hakmem_option_get("sample_kib", &mean_kib) == 0 && mean_kib > 0);

@@ -17,7 +17,6 @@
 
 #define SLOTS 200
 #define CANCELS 2000
-#define STALL_SECONDS 60
 
 /* Every function of the family but those that print, through the slow paths too. */
 static void call_everything(uint32_t seed)
@@ -85,7 +84,7 @@ static void test_no_cancellation_point(void **state)
     (void)state;
     pthread_t thread;
     void *result = NULL;
-    watchdog(50, "a thread with a pending cancellation");
+    watchdog(HANG_SECONDS, "a thread with a pending cancellation");
     atomic_store(&survived, false);
     assert_int_equal(pthread_create(&thread, NULL, pending_main, NULL), 0);
     assert_int_equal(pthread_join(thread, &result), 0);
@@ -150,7 +149,7 @@ static void test_cancellation_of_reports(void **state)
     assert_true(saved >= 0 && null >= 0);
     assert_non_null(stream);
     assert_int_equal(setvbuf(stream, NULL, _IONBF, 0), 0);
-    watchdog(50, "a thread with a pending cancellation that prints");
+    watchdog(HANG_SECONDS, "a thread with a pending cancellation that prints");
     assert_true(dup2(null, STDERR_FILENO) >= 0);
     bool came_back = true;
     for (int i = 0; i < 100; i++) {
@@ -219,7 +218,7 @@ static void cancel_many(void)
 static void test_asynchronous_cancel(void **state)
 {
     (void)state;
-    assert_int_equal(run_guarded(cancel_many, STALL_SECONDS), 0);
+    assert_int_equal(run_guarded(cancel_many, HANG_SECONDS), 0);
 }
 
 int main(void)

@@ -17,7 +17,6 @@
 
 #include <hakmem/hakmem.h>
 
-#define STALL_SECONDS 60
 #define SLOTS 64
 #define CHURNS 40000
 #define SIZE 40
@@ -188,9 +187,9 @@ static void beside_others(void)
 static void try_all(pid_t (*make)(void))
 {
     make_child = make;
-    assert_int_equal(run_guarded(at_once, STALL_SECONDS), 0);
-    assert_int_equal(run_guarded(alone, STALL_SECONDS), 0);
-    assert_int_equal(run_guarded(beside_others, STALL_SECONDS), 0);
+    assert_int_equal(run_guarded(at_once, HANG_SECONDS), 0);
+    assert_int_equal(run_guarded(alone, HANG_SECONDS), 0);
+    assert_int_equal(run_guarded(beside_others, HANG_SECONDS), 0);
 }
 
 static void test_bare_clone(void **state)

@@ -37,7 +37,7 @@ def run(secure=False, **variables):
     """Returns the options in effect, and the lines on standard error."""
     done = subprocess.run([PROGRAM, "preset", "shards", "purge_delay_ms", "fallback"],
                           env=clean_environment(**variables), capture_output=True, text=True,
-                          timeout=20, check=True, preexec_fn=become_secure if secure else None)
+                          timeout=250, check=True, preexec_fn=become_secure if secure else None)
     values = {name: int(value) for name, value in
               (pair.split("=") for pair in done.stdout.split())}
     if values.pop("secure") != secure:
@@ -201,7 +201,7 @@ class Conf(unittest.TestCase):
             if text:
                 write(text)
             done = subprocess.run([strace, "-qq", PROGRAM], env=clean_environment(),
-                                  capture_output=True, text=True, timeout=20, check=True)
+                                  capture_output=True, text=True, timeout=250, check=True)
             lines = done.stderr.splitlines()
             first = [i for i, line in enumerate(lines) if FILE in line]
             self.assertEqual(len(first), 1)

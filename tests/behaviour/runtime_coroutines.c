@@ -106,7 +106,7 @@ int main(void)
 {
     pthread_t thread;
     long mean_kib;
-    watchdog(60, "hangs in stdio\n");
+    watchdog(HANG_SECONDS, "hangs in stdio\n");
     REQUIRE(hakmem_option_get("sample_kib", &mean_kib) == 0 && mean_kib > 0);
     const uintptr_t wrong[] = {
         0xa5a5a5a5a5a5a5a5u, 0x10, (uintptr_t)&caller, (uintptr_t)main, (uintptr_t)leave};

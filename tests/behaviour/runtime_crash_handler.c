@@ -40,7 +40,7 @@ static void handler(int signal_number)
 
 static void handle_abort(void)
 {
-    alarm(20);
+    alarm(HANG_SECONDS);
     int null = open("/dev/null", O_WRONLY);
     dup2(null, STDERR_FILENO);
     signal(SIGABRT, handler);

@@ -192,7 +192,7 @@ int main(int argc, char **argv)
         say("usage: runtime_deepbind cleared|early|kept|between|opened LIBRARY OTHER\n");
         return 2;
     }
-    watchdog(50, "libraries opened with RTLD_DEEPBIND");
+    watchdog(HANG_SECONDS, "libraries opened with RTLD_DEEPBIND");
     check(argv[1], argv[2], argv[3]);
     return 0;
 }

@@ -189,7 +189,7 @@ int main(int argc, char **argv)
         say("usage: runtime_dlopen LIBRARY [ANOTHER]\n");
         return 2;
     }
-    watchdog(150, "dlopen of the library");
+    watchdog(HANG_SECONDS, "dlopen of the library");
     check_close_before_thread_exit(argv[1], RTLD_NOW | RTLD_LOCAL);
     check_close_before_thread_exit(argv[1], RTLD_NOW | RTLD_GLOBAL);
     check_close_before_thread_exit(argv[1], RTLD_LAZY | RTLD_LOCAL | RTLD_DEEPBIND);

@@ -18,7 +18,7 @@ def run_case(case, command, environment, wants_library):
     merged = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
     merged.update(environment)
     try:
-        done = subprocess.run(command, env=merged, capture_output=True, text=True, timeout=20,
+        done = subprocess.run(command, env=merged, capture_output=True, text=True, timeout=250,
                               check=False)
     except subprocess.TimeoutExpired:
         return f"{case}: hang"

@@ -19,7 +19,6 @@
 
 #define THREADS 8
 #define ROUNDS 2
-#define STALL_SECONDS 60
 #define LIMIT_BYTES ((rlim_t)128 << 20)
 
 enum function {
@@ -195,7 +194,7 @@ static void exhaust_by_all(void)
 static void test_exhaustion_by_threads(void **state)
 {
     (void)state;
-    assert_int_equal(run_guarded(exhaust_by_all, STALL_SECONDS), 0);
+    assert_int_equal(run_guarded(exhaust_by_all, HANG_SECONDS), 0);
 }
 
 int main(void)

@@ -289,7 +289,7 @@ static void check_leaving(void (*leave)(void), const char *expected)
     int ends[2];
     assert_int_equal(pipe(ends), 0);
     exit_report = ends[1];
-    int status = run_guarded(leave, 20);
+    int status = run_guarded(leave, HANG_SECONDS);
     exit_report = -1;
     close(ends[1]);
     size_t length = 0;

@@ -20,7 +20,6 @@
 #define SHARED_SLOTS 256
 #define THREAD_SLOTS 64
 #define FORKING_THREADS 2
-#define STALL_SECONDS 60
 
 static unsigned thread_count = 8;
 static unsigned fork_count = 800;
@@ -246,7 +245,7 @@ static void fork_many(void)
 static void test_fork_while_threads_allocate(void **state)
 {
     (void)state;
-    assert_int_equal(run_guarded(fork_many, STALL_SECONDS), 0);
+    assert_int_equal(run_guarded(fork_many, HANG_SECONDS), 0);
 }
 
 int main(int argc, char **argv)

@@ -20,7 +20,6 @@
 #endif
 
 #define FORKS 150
-#define STALL_SECONDS 60
 #define LINE_BYTES 300000
 
 void library_work(unsigned round);
@@ -198,7 +197,7 @@ static unsigned failures;
 
 static void run(const char *name, void (*body)(void))
 {
-    int status = run_guarded(body, STALL_SECONDS);
+    int status = run_guarded(body, HANG_SECONDS);
     say(name);
     say(status == 0 ? ": ok\n" : ": FAILED\n");
     failures += status != 0;

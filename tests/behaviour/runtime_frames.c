@@ -143,7 +143,7 @@ static void profile_meanwhile(void)
 int main(void)
 {
     long mean_kib;
-    watchdog(60, "hangs in the unwinder\n");
+    watchdog(HANG_SECONDS, "hangs in the unwinder\n");
     REQUIRE(hakmem_option_get("sample_kib", &mean_kib) == 0 && mean_kib > 0);
     have_tables_sorted();
     profile_meanwhile();

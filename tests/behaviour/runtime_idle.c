@@ -75,7 +75,7 @@ static pid_t begin(void (*body)(void))
     pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0)
-        _exit(run_guarded(body, 60));
+        _exit(run_guarded(body, HANG_SECONDS));
     return child;
 }
 

@@ -188,7 +188,7 @@ int main(int argc, char **argv)
     if (argc > 3) {
         rounds = (unsigned)strtoul(argv[3], NULL, 10);
     }
-    watchdog(100, "loading and unloading libraries");
+    watchdog(HANG_SECONDS, "loading and unloading libraries");
     const struct CMUnitTest both[] = {
         cmocka_unit_test(test_load_and_unload),
         cmocka_unit_test(test_second_copy),

@@ -176,7 +176,7 @@ static void test_mappings_exhausted(void **state)
         print_message("skipped: vm.max_map_count is %zu\n", limit);
         skip();
     }
-    assert_int_equal(run_guarded(exhaust_and_recover, 40), 0);
+    assert_int_equal(run_guarded(exhaust_and_recover, HANG_SECONDS), 0);
 }
 
 int main(void)

@@ -71,7 +71,7 @@ static void *work(void *number)
 
 int main(void)
 {
-    watchdog(60, "observed");
+    watchdog(HANG_SECONDS, "observed");
     REQUIRE(hakmem_option_set("purge_delay_ms", 20) == 0);
     observer = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
     struct uffdio_api api = {

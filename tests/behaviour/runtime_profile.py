@@ -18,7 +18,7 @@ def run(*arguments, program=None, **variables):
                    if not name.startswith("HAKMEM_")}
     environment.update(variables)
     return subprocess.run([program or PROGRAM, *arguments], env=environment, capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=250, check=False)
 
 
 class Profile(unittest.TestCase):

@@ -86,7 +86,7 @@ static void check_reclaimed(struct load load, bool freed_by_main)
 static void test_blocks_outlive_their_thread(void **state)
 {
     (void)state;
-    watchdog(100, "blocks that outlive their thread");
+    watchdog(HANG_SECONDS, "blocks that outlive their thread");
     const struct load loads[] = {{16, 100000, 1}, {200, 40000, 2}, {3000, 3000, 3},
                                  {30000, 300, 4}, {500000, 20, 5}, {3000000, 4, 6}};
     for (unsigned i = 0; i < sizeof loads / sizeof loads[0]; i++) {
@@ -175,7 +175,7 @@ static void check_ring(struct load load, unsigned passed)
 static void test_thread_that_only_frees(void **state)
 {
     (void)state;
-    watchdog(100, "a thread that only frees");
+    watchdog(HANG_SECONDS, "a thread that only frees");
     check_ring((struct load){.size = 64}, 1500000);
     check_ring((struct load){.size = 1000}, 600000);
     check_ring((struct load){.size = 10000}, 200000);

@@ -18,7 +18,7 @@ import unittest
 
 PROGRAM = LIBRARY = ""
 HEAD = re.compile(r"^hakmem \S+ statistics of process (\d+): (.*)$", re.MULTILINE)
-LIMIT_SECONDS = 20
+LIMIT_SECONDS = 250
 
 
 def environment(**variables):

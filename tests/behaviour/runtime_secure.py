@@ -33,7 +33,7 @@ def run(program, settings, secure):
     environment = {name: value for name, value in os.environ.items()
                    if not name.startswith(("HAKMEM_", "LD_"))}
     environment.update(settings)
-    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=20,
+    done = subprocess.run([program], env=environment, capture_output=True, text=True, timeout=250,
                           check=False, preexec_fn=become_secure if secure else None)
     if done.returncode != 0:
         raise SystemExit(f"FAILED: {settings}, secure {secure}: status {done.returncode}: "

@@ -16,7 +16,8 @@
 
 #define THREADS 4
 #define SLOTS 300
-#define STORM_SECONDS 3.0
+#define STORM_SECONDS 3.0 /* or as much longer as that takes: */
+#define INTERRUPTED_MIN 100
 
 static atomic_bool stopping;
 static atomic_uint signals_taken;
@@ -75,12 +76,13 @@ static void test_signal_storm(void **state)
     action.sa_handler = take_signal;
     action.sa_flags = SA_NODEFER; /* handlers nest */
     assert_int_equal(sigaction(SIGUSR1, &action, NULL), 0);
-    watchdog(50, "signal storm");
+    watchdog(HANG_SECONDS, "signal storm");
     for (uintptr_t i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_create(&threads[i], NULL, allocating_main, (void *)i), 0);
     }
     double end = seconds_now() + STORM_SECONDS;
-    for (unsigned sent = 0; seconds_now() < end; sent++) {
+    for (unsigned sent = 0; seconds_now() < end || atomic_load(&interrupted) < INTERRUPTED_MIN;
+         sent++) {
         pthread_kill(threads[sent % THREADS], SIGUSR1);
         if (sent % 8 == 0) {
             const struct timespec nap = {.tv_nsec = 20000};
@@ -94,7 +96,6 @@ static void test_signal_storm(void **state)
     watchdog(0, "");
     print_message(
         "%u signals, %u inside a call\n", atomic_load(&signals_taken), atomic_load(&interrupted));
-    assert_in_range(atomic_load(&interrupted), 100, UINT32_MAX);
 }
 
 int main(void)

@@ -201,21 +201,21 @@ static void clone_with_threads(void)
 static void test_vfork(void **state)
 {
     (void)state;
-    assert_int_equal(run_guarded(vfork_with_threads, 20), 0);
+    assert_int_equal(run_guarded(vfork_with_threads, HANG_SECONDS), 0);
 }
 
 /* behaviour 32 */
 static void test_posix_spawn(void **state)
 {
     (void)state;
-    assert_int_equal(run_guarded(spawn_with_threads, 20), 0);
+    assert_int_equal(run_guarded(spawn_with_threads, HANG_SECONDS), 0);
 }
 
 /* behaviour 32 */
 static void test_clone_vm(void **state)
 {
     (void)state;
-    assert_int_equal(run_guarded(clone_with_threads, 20), 0);
+    assert_int_equal(run_guarded(clone_with_threads, HANG_SECONDS), 0);
 }
 
 int main(void)

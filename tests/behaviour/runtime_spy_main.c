@@ -104,7 +104,7 @@ int main(void)
         say("runtime_spy_main: the spy library is not preloaded\n");
         return 2;
     }
-    watchdog(50, "watched calls");
+    watchdog(HANG_SECONDS, "watched calls");
     check_report("first calls of the process", &early_report, 1);
 
     watch_calls(2, 30000);

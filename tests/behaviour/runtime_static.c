@@ -69,7 +69,7 @@ static void check_helper(void)
 int main(void)
 {
     REQUIRE(strcmp(hakmem_version(), HAKMEM_VERSION) == 0);
-    watchdog(50, "static program");
+    watchdog(HANG_SECONDS, "static program");
     pthread_t threads[4];
     for (uintptr_t i = 0; i < 4; i++) {
         REQUIRE(pthread_create(&threads[i], NULL, thread_main, (void *)(i + 1)) == 0);

@@ -156,6 +156,9 @@ static inline bool pattern_holds(const void *block, size_t size, unsigned tag)
     return size == 0 || bytes[size - 1] == (unsigned char)tag;
 }
 
+/* What takes longer hangs: less than CTest waits, and more than a busy machine needs. */
+enum { HANG_SECONDS = 250 };
+
 static const char *watchdog_text = "";
 
 static inline void watchdog_bark(int signal_number)

@@ -101,7 +101,7 @@ static void check_flat(
     long resident = 0;
     long mapped = 0;
     for (unsigned batch = 0; batch < batches; batch++) {
-        watchdog(60, "thread create and exit");
+        watchdog(HANG_SECONDS, "thread create and exit");
         run_batch(body, before, after);
         if (batch == batches / 10) {
             resident = resident_kib();

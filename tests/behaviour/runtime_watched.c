@@ -242,7 +242,7 @@ __attribute__((constructor)) static void start(int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *mode = argc == 2 ? argv[1] : "";
-    watchdog(60, mode);
+    watchdog(HANG_SECONDS, mode);
     REQUIRE(hakmem_option_set("purge_delay_ms", 50) == 0);
     if (strcmp(mode, "wrapped") == 0) {
         REQUIRE(wrapper_use && wrapper_calls);

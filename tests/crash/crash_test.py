@@ -28,7 +28,7 @@ class Ended:
         variables.update(environment)
         process = subprocess.run(
             [PROGRAM, kind, where] if where else [PROGRAM, kind], env=variables, text=True,
-            errors="replace", capture_output=True, timeout=30, check=False)
+            errors="replace", capture_output=True, timeout=250, check=False)
         self.output, self.errors = process.stdout, process.stderr
         self.status = process.returncode
         self.address = self.output.split("\n")[0]

@@ -17,7 +17,7 @@ def run(*arguments, **variables):
     environment.update({"HAKMEM_SAMPLE_KIB": "8", "HAKMEM_SAMPLE_GUARDS": "1"})
     environment.update(variables)
     return subprocess.run([PROGRAM, *arguments], env=environment, capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=250, check=False)
 
 
 class Guards(unittest.TestCase):

@@ -103,7 +103,7 @@ class Case:
     bounds: list = dataclasses.field(default_factory=list)
     environment: dict = dataclasses.field(default_factory=dict)  # under hakmem
     label: str = "quick"
-    seconds: int = 60     # a run that takes longer hangs
+    seconds: int = 300    # a run that takes longer hangs
     system: bool = True   # False: too much for the C library's malloc
     linked: bool = False  # with hakmem, which then is not preloaded
     huge_pages: str = ""  # a setting of the whole system, for the time of the test

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import unittest
 
-TIME_LIMIT_S = 60
+TIME_LIMIT_S = 250
 
 # Flags of a run that takes some milliseconds.
 SMALL = {

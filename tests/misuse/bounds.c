@@ -161,12 +161,12 @@ SURROUNDED(bounds, write_before_start_1_mib_way, write_bytes(block - MIB, MIB))
 CASE(bounds, write_before_start_n_way)
 {
     char *block = surrounded(size);
-    /* One canary of 256 ends with the very byte that is written: that would change nothing. */
     volatile char *before = hide(block - 1);
-    if (*before == 0x41)
+    bool same = *before == 0x41;
+    write_bytes(block - distance, distance);
+    /* One canary of 256 ends with the very byte that was written, which changed nothing. */
+    if (same)
         *before = 0x42;
-    else
-        write_bytes(block - distance, distance);
     survived();
     free_surrounded();
 }

@@ -231,10 +231,13 @@ static void allocate_and_free(size_t size)
     }
 }
 
-/* The second free comes after a hundred thousand calls of malloc and free with other sizes.
+/* The second free comes after a hundred thousand calls of malloc and free with other sizes. Their
+ * slabs may lie where a large one lay.
  * tiny, mid: at once | free(): double free of BAD
- * large, big: at once | free(): double free of BAD | free(): invalid pointer BAD: not allocated by
- *     hakmem */
+ * large: at once or at drain or at exit or not caught | free(): double free of BAD | free():
+ *     invalid pointer BAD: not allocated by hakmem
+ * big: at once | free(): double free of BAD | free(): invalid pointer BAD: not allocated by hakmem
+ */
 CASE(double, delayed)
 {
     /* Once before: nor may memory grow into the pages of a large one. */
@@ -334,7 +337,9 @@ CASE(double, then_immediate_exit)
 }
 
 /* Ten thousand blocks of all sizes come and go between the two frees.
- * all: at once | free(): double free of BAD */
+ * tiny, mid, large: at once | free(): double free of BAD
+ * big: at once | free(): double free of BAD | free(): invalid pointer BAD: not allocated by hakmem
+ */
 CASE(double, with_delay_of_many_sizes)
 {
     void *block = new_victim(size);

@@ -75,10 +75,10 @@ CASE(double, at_the_same_time)
     raise(WTERMSIG(status));
 }
 
-/* A hundred thousand blocks come and go, and then another thread frees the block again. Where big
- * blocks are unmapped at once, their addresses may be others' by then.
- * tiny: at once or at drain or at exit | free(): double free of BAD
- * mid, large: at once | free(): double free of BAD
+/* A hundred thousand blocks come and go, and then another thread frees the block again. Their
+ * slabs may lie where a large one lay, or, if it was unmapped at once, a big one.
+ * tiny, large: at once or at drain or at exit | free(): double free of BAD
+ * mid: at once | free(): double free of BAD
  * big: at once or at drain or at exit or not caught | free(): double free of BAD */
 CASE(double, by_another_thread_with_many_between)
 {

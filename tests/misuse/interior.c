@@ -249,7 +249,7 @@ INSIDE(invalid, misaligned_middle, size / 2 / 16 * 16 + 9, free(inside))
  * tiny: at drain | free(): double free of BAD | free(): invalid pointer BAD: inside a block of N
  *     bytes at BASE
  * mid, large: at once | free(): double free of BAD | free(): invalid pointer BAD: inside a block of
- *     N bytes at BASE
+ *     N bytes at BASE | free(): invalid pointer BAD: not allocated by hakmem
  * big: at once or not applicable | free(): invalid pointer BAD: not allocated by hakmem | free():
  *     double free of BAD
  * hardened tiny, mid, large: at once | free(): invalid pointer BAD: misaligned | free(): invalid
@@ -265,7 +265,7 @@ CASE(invalid, never_handed_out)
 /* The block behind the newest one is freed, handed out twice, and freed by neither owner.
  * tiny: not caught
  * mid, large: at once | free(): double free of BAD | free(): invalid pointer BAD: inside a block of
- *     N bytes at BASE
+ *     N bytes at BASE | free(): invalid pointer BAD: not allocated by hakmem
  * big: at once or not applicable | free(): invalid pointer BAD: not allocated by hakmem | free():
  *     double free of BAD
  * hardened tiny, mid, large: at once | free(): invalid pointer BAD: misaligned | free(): invalid

@@ -80,7 +80,7 @@ DISTANCES = ("1", "8", "32")
 # By a plain access, or a call.
 WAYS = {"store": "plain code", "memcpy": "memcpy"}
 READINGS = ("reads data", "reads zero")
-TIME_LIMIT_S = 60
+TIME_LIMIT_S = 250
 # The longest that the option may be.
 NO_PURGES = {"HAKMEM_PURGE_DELAY_MS": "3600000"}
 # A case: the comment before it, its chapter and name, and the rest of its source.

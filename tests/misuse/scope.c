@@ -126,8 +126,7 @@ CASE(scope, malloc_staying)
 }
 
 /* A thread that stays in a scope frees a block of it when another one has destroyed it.
- * tiny, mid, large: at once | free(): double free of BAD: in the ended scope 'victim'
- * big: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * all: at once | free(): double free of BAD: in the ended scope 'victim'
  * hardened all: not applicable */
 CASE(scope, free_staying)
 {
@@ -153,6 +152,22 @@ CASE(scope, interior)
     survived();
 }
 
+/* A thread that stays in a scope frees a pointer into a block, and leaves the scope.
+ * all: at once | free(): invalid pointer BAD: in scope 'victim'
+ * hardened all: not applicable */
+CASE(scope, interior_inside)
+{
+    struct hakmem_scope *scope = new_scope();
+    (void)hakmem_scope_enter(scope);
+    for (int i = 0; i < 200; i++)
+        free(hide(need(malloc(size))));
+    char *block = need(malloc(size));
+    announce(block + 16, block);
+    free(hide(block + 16));
+    hakmem_scope_leave(scope);
+    survived();
+}
+
 /* A block is freed after its scope was reset.
  * tiny, mid, large: at once | free(): double free of BAD: in the reset scope 'victim'
  * big: at once | free(): invalid pointer BAD: not allocated by hakmem
@@ -167,8 +182,7 @@ CASE(scope, free_after_reset)
 }
 
 /* A block is freed after its scope was destroyed.
- * tiny, mid, large: at once | free(): double free of BAD: in the ended scope 'victim'
- * big: at once | free(): invalid pointer BAD: not allocated by hakmem
+ * all: at once | free(): double free of BAD: in the ended scope 'victim'
  * hardened all: not applicable */
 CASE(scope, free_after_destroy)
 {

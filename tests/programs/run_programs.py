@@ -47,7 +47,7 @@ def installed_version(package):
     """The version of an installed Debian package, or None."""
     try:
         done = subprocess.run(["dpkg-query", "-W", "-f", "${Status} ${Version}", package],
-                              capture_output=True, text=True, timeout=20, check=False)
+                              capture_output=True, text=True, timeout=250, check=False)
     except FileNotFoundError:
         return None
     status, _, version = done.stdout.rpartition(" ")

@@ -18,7 +18,7 @@ RECORDINGS = [("leaving", "4"), ("compiled_at_run_time", "64")]
 
 
 def record(program, library, mode, kib, path):
-    subprocess.run([program, mode], check=True, stdout=subprocess.DEVNULL, timeout=60,
+    subprocess.run([program, mode], check=True, stdout=subprocess.DEVNULL, timeout=250,
                    env={**os.environ, "LD_PRELOAD": library, "HAKMEM_SAMPLE_KIB": kib,
                         "HAKMEM_RECORD_FILE": str(path)})
     return path.read_bytes()
@@ -47,7 +47,7 @@ def flip(whole, draw):
 def problem_of(hakmem, path, is_cut):
     """What is wrong with how a damaged file was treated, or None."""
     done = subprocess.run([hakmem, "report", str(path), "--json"], capture_output=True, text=True,
-                          timeout=100, check=False)
+                          timeout=250, check=False)
     if done.returncode == 0 and not done.stderr:
         problems = json.loads(done.stdout)["problems"]
         return "not a word that it was cut off" if is_cut and not problems else None

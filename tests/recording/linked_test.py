@@ -18,9 +18,9 @@ class Linked(unittest.TestCase):
     def sites(self, program):
         with tempfile.TemporaryDirectory() as place:
             record = [HAKMEM, "record", "--sample-kib", "1", "--output", place, "--", program]
-            subprocess.run(record, check=True, timeout=60, stderr=subprocess.DEVNULL)
+            subprocess.run(record, check=True, timeout=250, stderr=subprocess.DEVNULL)
             [log] = pathlib.Path(place).glob("linked*.hakprof")
-            text = subprocess.run([HAKMEM, "report", log, "--json"], check=True, timeout=60,
+            text = subprocess.run([HAKMEM, "report", log, "--json"], check=True, timeout=250,
                                   stdout=subprocess.PIPE).stdout
         report = json.loads(text)
         return [site for site in report["sites"] if site["end_bytes"]], report["problems"]

@@ -17,7 +17,7 @@ class Peak(attach_test.Case):
     def check(self, mode, status=0, least=350e6):
         done = subprocess.run(
             [str(attach_test.FOLDER / "spike"), mode], capture_output=True,
-            text=True, timeout=100, check=False,
+            text=True, timeout=250, check=False,
             env=attach_test.environment(
                 HAKMEM_RECORD_FILE=f"{self.output}/%p.hakprof", HAKMEM_SAMPLE_KIB="64"))
         self.assertEqual(done.returncode, status, done.stderr)

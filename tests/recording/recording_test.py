@@ -68,7 +68,7 @@ class Recording(unittest.TestCase):
             environment["HAKMEM_RECORD_FILE"] = f"{self.folder.name}/%e.%p.hakprof"
         done = subprocess.run([name or str(FOLDER / program), mode], env=environment,
                               executable=str(FOLDER / program), capture_output=True, text=True,
-                              timeout=100, cwd=self.folder.name, check=False)
+                              timeout=250, cwd=self.folder.name, check=False)
         self.assertEqual((done.returncode, done.stdout), (0, "done\n"), done.stderr)
         for line in done.stderr.splitlines():
             match = re.fullmatch(r"hakmem: recording: .* \S+\.hakprof: (.*)", line)
@@ -86,7 +86,7 @@ class Recording(unittest.TestCase):
         self.assertTrue(logs)
         for log in logs[:20] if HAKMEM.exists() else []:
             done = subprocess.run([str(HAKMEM), "report", str(log), "--json"], capture_output=True,
-                                  text=True, timeout=60, check=False)
+                                  text=True, timeout=250, check=False)
             self.assertEqual(done.returncode, 0, f"{log}: {done.stderr}")
 
     def report(self, program, mode, name=None, way="recorded"):
@@ -96,7 +96,7 @@ class Recording(unittest.TestCase):
         self.run_mode(program, mode, way, name)
         (log,) = pathlib.Path(self.folder.name).glob("*.hakprof")
         return json.loads(subprocess.run([str(HAKMEM), "report", str(log), "--json"],
-                                         capture_output=True, timeout=60, check=True).stdout)
+                                         capture_output=True, timeout=250, check=True).stdout)
 
     @unittest.skipUnless(platform.machine() == "x86_64", "the function is for x86-64")
     def test_sites_of_compiled(self):

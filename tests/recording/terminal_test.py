@@ -37,7 +37,7 @@ class Terminal(unittest.TestCase):
     def shown(self, until):
         """What is written to the terminal, until it has that."""
         text = b""
-        end = time.monotonic() + 30
+        end = time.monotonic() + 250
         while until not in text and time.monotonic() < end:
             if select.select([self.master], [], [], 0.1)[0]:
                 text += os.read(self.master, 1 << 16)
@@ -53,7 +53,7 @@ class Terminal(unittest.TestCase):
         self.assertNotEqual(termios.tcgetattr(self.slave), before)
         command.send_signal(number)
         text += self.shown(b"\x1b[?1049l")
-        self.assertEqual(command.wait(timeout=30), -number)
+        self.assertEqual(command.wait(timeout=250), -number)
         self.assertEqual(termios.tcgetattr(self.slave), before)
         return text
 

@@ -98,7 +98,7 @@ int main(int argc, char **argv)
         skip("the system has no clone3");
     }
     if (child == 0) {
-        watch(60, "a bare child");
+        watch("a bare child");
         churn_twice();
         pid_t grandchild = make_child();
         if (grandchild == 0) {

@@ -99,7 +99,7 @@ static void check_all(size_t threads)
 static void child_main(size_t threads)
 {
     pthread_t thread;
-    watch(20, "a child made beside busy threads");
+    watch("a child made beside busy threads");
     allocate_much((void *)200);
     check_all(threads);
     REQUIRE(pthread_create(&thread, NULL, allocate_much, (void *)201) == 0);
@@ -126,7 +126,7 @@ int main(int argc, char **argv)
         REQUIRE(pthread_create(&thread, NULL, busy, (void *)id) == 0);
     }
     for (size_t i = 0; i < children; i++) {
-        watch(60, "making a child");
+        watch("making a child");
         pid_t child = argv[1][0] == 'f'   ? fork()
                       : argv[1][0] == '_' ? _Fork()
                                           : (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);

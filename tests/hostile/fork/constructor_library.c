@@ -14,7 +14,7 @@ static void *allocate_some(void *unused)
 __attribute__((constructor)) static void fork_early(void)
 {
     pthread_t beside, inside;
-    watch(10, "fork in a constructor");
+    watch("fork in a constructor");
     REQUIRE(pthread_create(&beside, NULL, allocate_some, NULL) == 0);
     for (unsigned i = 0; i < 50; i++) {
         pid_t child = fork();

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
     size_t forks = argument(argc, argv, 1);
     REQUIRE(pthread_create(&thread, NULL, work, NULL) == 0);
     for (size_t i = 0; i < forks; i++) {
-        watch(4, "fork beside a library with handlers");
+        watch("fork beside a library with handlers");
         pid_t child = fork();
         REQUIRE(child >= 0);
         if (child == 0) {

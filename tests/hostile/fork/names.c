@@ -83,7 +83,7 @@ int main(int argc, char **argv)
         REQUIRE(pthread_create(&thread, NULL, touch, NULL) == 0);
     }
     for (size_t i = 0; i < forks; i++) {
-        watch(5, "fork beside lookups of users");
+        watch("fork beside lookups of users");
         pid_t child = fork();
         REQUIRE(child >= 0);
         if (child == 0) {

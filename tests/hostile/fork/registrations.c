@@ -27,7 +27,7 @@ static void *register_many(void *unused)
 static void fork_beside_registrations(void)
 {
     pthread_t thread;
-    watch(10, "fork beside pthread_atfork");
+    watch("fork beside pthread_atfork");
     REQUIRE(pthread_create(&thread, NULL, register_many, NULL) == 0);
     do {
         pid_t child = fork();

@@ -52,7 +52,7 @@ static void set_last_id(long id)
 static void child_main(long id_of_parent)
 {
     pthread_t thread;
-    watch(60, "two threads, one of which has the id of the other's parent");
+    watch("two threads, one of which has the id of the other's parent");
     REQUIRE(syscall(SYS_gettid) == 1);
     REQUIRE(pthread_barrier_init(&both, NULL, 2) == 0);
     set_last_id(id_of_parent - 1);

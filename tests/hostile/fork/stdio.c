@@ -61,7 +61,7 @@ int main(int argc, char **argv)
     REQUIRE(pthread_create(&thread, NULL, read_lines, NULL) == 0);
     REQUIRE(pthread_create(&thread, NULL, flush_all, NULL) == 0);
     for (size_t i = 0; i < forks; i++) {
-        watch(5, "fork beside getline and fflush(NULL)");
+        watch("fork beside getline and fflush(NULL)");
         signal(SIGALRM, remove_and_bark);
         pid_t child = fork();
         REQUIRE(child >= 0);

@@ -106,7 +106,7 @@ int main(int argc, char **argv)
     waiting_max = argument(argc, argv, 6);
     messages = argument(argc, argv, 7);
     REQUIRE(pairs <= PAIRS_MAX && waiting_max <= WAITING_MAX);
-    watch(50, "blocks that pass from thread to thread");
+    watch("blocks that pass from thread to thread");
     limit_resource(argv[1], argument(argc, argv, 2));
     double before = cpu_s();
     for (size_t i = 0; i < pairs; i++) {

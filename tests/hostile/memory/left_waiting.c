@@ -58,7 +58,7 @@ int main(int argc, char **argv)
     low = argument(argc, argv, 4);
     high = argument(argc, argv, 5);
     left_bytes = argument(argc, argv, 6) * MIB;
-    watch(50, "memory that sleeping threads have left");
+    watch("memory that sleeping threads have left");
     limit_resource(argv[1], argument(argc, argv, 2));
     REQUIRE(pthread_barrier_init(&ready, NULL, (unsigned)threads + 1) == 0);
     for (size_t i = 0; i < threads; i++) {

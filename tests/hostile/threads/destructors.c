@@ -58,7 +58,7 @@ int main(int argc, char **argv)
         .rounds = argument(argc, argv, 3),
         .given = argc > 4 && strcmp(argv[4], "given") == 0};
     double before = 0;
-    watch(100, "destructors");
+    watch("destructors");
     work.blocks = allocate(work.count * sizeof *work.blocks);
     REQUIRE(pthread_key_create(&key, free_some) == 0);
     for (size_t i = 0; i < threads; i++) {

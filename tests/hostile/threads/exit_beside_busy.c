@@ -28,7 +28,7 @@ static void allocate_late(void)
 
 static int live_and_end(size_t threads, size_t number)
 {
-    watch(20, "exit beside busy threads");
+    watch("exit beside busy threads");
     REQUIRE(atexit(allocate_late) == 0 && at_quick_exit(allocate_late) == 0);
     for (uintptr_t i = 0; i < threads; i++) {
         pthread_t thread;

@@ -70,7 +70,7 @@ int main(int argc, char **argv)
     stay_on_this_cpu();
     pthread_t *threads = allocate(count * sizeof *threads);
     REQUIRE(sem_init(&started, 0, 0) == 0);
-    watch(120, "starting threads");
+    watch("starting threads");
     double start = cpu_s();
     for (size_t i = 0; i < count; i++) {
         start_thread(&threads[i], live, NULL, 32 * KIB);

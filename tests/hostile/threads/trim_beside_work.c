@@ -59,7 +59,7 @@ int main(int argc, char **argv)
     size_t count = argument(argc, argv, 1);
     double end = wall_s() + (double)argument(argc, argv, 2);
     REQUIRE(count <= 64);
-    watch((unsigned)argument(argc, argv, 2) + 20, "trimming beside work");
+    watch("trimming beside work");
     for (uintptr_t i = 0; i < count; i++) {
         REQUIRE(pthread_create(&threads[i], NULL, work_and_sleep, (void *)(i + 1)) == 0);
     }
