@@ -56,10 +56,18 @@ void fence_end(enum fence fence, unsigned mappings)
         ATOMIC_ADD_RELAXED(&rights_left, mappings);
 }
 
+/* Gives the range's memory up; false: the system refuses. Not where libraries watch what goes:
+ * malloc may be here, under a lock that they take when they are told. */
+static bool empty(void *address, size_t size)
+{
+    return !os_is_watched() && os_purge(address, size);
+}
+
 bool fence_open(enum fence fence, void *address, size_t size)
 {
     if (fence == FENCE_NONE) {
-        os_purge(address, size);
+        if (!empty(address, size))
+            sparse_clear(address, size);
         return true;
     }
     if (fence == FENCE_MARKS ? os_unguard(address, size) : os_make_writable(address, size))
@@ -68,12 +76,10 @@ bool fence_open(enum fence fence, void *address, size_t size)
     return os_map_anew(address, size);
 }
 
-/* By marks memory goes without a call that libraries watch: those are told by one that they do. */
+/* What is guarded has gone, and nobody who watches is told. */
 static bool mark(void *address, size_t size)
 {
-    if (os_is_watched())
-        os_purge(address, size);
-    return os_guard(address, size);
+    return !os_is_watched() && os_guard(address, size);
 }
 
 bool fence_close(enum fence fence, void *address, size_t size)
@@ -83,9 +89,9 @@ bool fence_close(enum fence fence, void *address, size_t size)
     /* The system has guarded what lies before a locked page. */
     if (fence == FENCE_MARKS)
         os_unguard(address, size);
-    if (!os_purge(address, size)) {
+    if (!empty(address, size)) {
         /* It is locked, or a filter refuses: another mapping in its place has none. */
-        if (fence == FENCE_RIGHTS && os_make_untouchable(address, size))
+        if (fence == FENCE_RIGHTS && !os_is_watched() && os_make_untouchable(address, size))
             return true;
         sparse_clear(address, size);
     }
@@ -96,5 +102,5 @@ bool fence_close_again(enum fence fence, void *address, size_t size)
 {
     if (fence == FENCE_MARKS)
         return mark(address, size);
-    return fence == FENCE_RIGHTS && os_make_untouchable(address, size);
+    return fence == FENCE_RIGHTS && !os_is_watched() && os_make_untouchable(address, size);
 }

@@ -42,8 +42,6 @@ static bool open_slab(struct slab *slab)
     /* A large block is opened by each of its owners. */
     if (fence != FENCE_NONE && size_class_is_single(slab->size_class))
         return slab->clean = slab->clean || large_renew(slab);
-    if (UNLIKELY(fence == FENCE_NONE) && !slab->clean && !os_purge(slab->base, bytes))
-        memset(slab->base, 0, bytes);
     slab->clean = true;
     return fence_open(fence, slab->base, bytes);
 }

@@ -13,8 +13,8 @@
 #include "slab/bin.h"
 #include "slab/shard.h"
 
-/* A bit a shard for each class: the shard's cache got blocks since it was last found empty. Atomic
- * relaxed, any thread; a race costs a search in vain, or one that is not made. */
+/* A bit a shard for each class: the shard's cache may hold blocks. Set and cleared with the lock of
+ * the bin, read without. */
 static uint64_t stocked[CLASS_COUNT];
 
 static bool closed; /* atomic relaxed, any thread */
@@ -91,7 +91,7 @@ static SLOW_PATH void grow_stack(struct bin *bin, unsigned wanted)
         metadata_free(left, left_slots * sizeof *left);
 }
 
-/* Notes that the shard has blocks of the class. */
+/* Notes that the shard has blocks of the class. Lock held, and before they are counted. */
 static void stock(unsigned shard, unsigned size_class)
 {
     uint64_t bit = (uint64_t)1 << shard;
@@ -99,9 +99,14 @@ static void stock(unsigned shard, unsigned size_class)
         __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
 }
 
+/* The cache was found empty. */
 static void unstock(unsigned shard, unsigned size_class)
 {
-    __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << shard), __ATOMIC_RELAXED);
+    struct bin *bin = bin_of(shard, size_class);
+    lock_acquire(&bin->lock);
+    if (!bin->stacked)
+        __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << shard), __ATOMIC_RELAXED);
+    lock_release(&bin->lock);
 }
 
 unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsigned count)
@@ -159,12 +164,13 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     most = (unsigned)size_min(most, bin->stack_slots);
     count = (unsigned)size_min(count, most > held ? most - held : 0);
     poison_blocks(blocks, count, size_classes[size_class].size);
-    if (count)
+    if (count) {
         memcpy(bin->stack + held, blocks, count * sizeof *blocks);
+        stock(shard, size_class);
+    }
     KEEP_STORE_ORDER();
     set_count(bin, held + count);
     lock_release(&bin->lock);
-    stock(shard, size_class);
     if (held + count > most / 2 || POLICY(background))
         pressure_arm();
     return count;

@@ -48,6 +48,9 @@ static void consistent(void)
     bin_check_all();
     transfer_check_all();
     page_heap_check();
+    /* No block is where no drain looks. */
+    transfer_drain(SIZE_MAX);
+    CHECK(transfer_blocks(size_class()) == 0);
 }
 
 static void put(unsigned first, unsigned count)
