@@ -58,7 +58,7 @@ void fence_end(enum fence fence, unsigned mappings)
 
 /* Gives the range's memory up; false: the system refuses. Not where libraries watch what goes:
  * malloc may be here, under a lock that they take when they are told. */
-static bool empty(void *address, size_t size)
+static bool give_up(void *address, size_t size)
 {
     return !os_is_watched() && os_purge(address, size);
 }
@@ -66,7 +66,7 @@ static bool empty(void *address, size_t size)
 bool fence_open(enum fence fence, void *address, size_t size)
 {
     if (fence == FENCE_NONE) {
-        if (!empty(address, size))
+        if (!give_up(address, size))
             sparse_clear(address, size);
         return true;
     }
@@ -89,7 +89,7 @@ bool fence_close(enum fence fence, void *address, size_t size)
     /* The system has guarded what lies before a locked page. */
     if (fence == FENCE_MARKS)
         os_unguard(address, size);
-    if (!empty(address, size)) {
+    if (!give_up(address, size)) {
         /* It is locked, or a filter refuses: another mapping in its place has none. */
         if (fence == FENCE_RIGHTS && !os_is_watched() && os_make_untouchable(address, size))
             return true;

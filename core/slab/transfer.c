@@ -99,16 +99,6 @@ static void stock(unsigned shard, unsigned size_class)
         __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
 }
 
-/* The cache was found empty. */
-static void unstock(unsigned shard, unsigned size_class)
-{
-    struct bin *bin = bin_of(shard, size_class);
-    lock_acquire(&bin->lock);
-    if (!bin->stacked)
-        __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << shard), __ATOMIC_RELAXED);
-    lock_release(&bin->lock);
-}
-
 unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsigned count)
 {
     count = (unsigned)size_min(count, bin->stacked);
@@ -120,13 +110,14 @@ unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsi
     return count;
 }
 
-/* The same, without the lock. */
-static unsigned take_stacked(struct bin *bin, unsigned size_class, void **blocks, unsigned count)
+/* The same, without the lock; notes that the shard has none left. */
+static unsigned take_stacked(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
-    if (!blocks_in(bin))
-        return 0;
+    struct bin *bin = bin_of(shard, size_class);
     lock_acquire(&bin->lock);
     count = transfer_take(bin, size_class, blocks, count);
+    if (!bin->stacked)
+        __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << shard), __ATOMIC_RELAXED);
     lock_release(&bin->lock);
     return count;
 }
@@ -136,7 +127,7 @@ static SLOW_PATH unsigned drain(unsigned shard, unsigned size_class, unsigned co
 {
     void *blocks[DRAIN_MAX];
     count = (unsigned)size_min(count, DRAIN_MAX);
-    count = take_stacked(bin_of(shard, size_class), size_class, blocks, count);
+    count = take_stacked(shard, size_class, blocks, count);
     bin_flush(shard, size_class, blocks, count);
     return count;
 }
@@ -149,7 +140,8 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     uint32_t freed = ATOMIC_LOAD_RELAXED(&bin->stack_freed) + count;
     ATOMIC_STORE_RELAXED(&bin->stack_freed, freed);
     if (size_classes[size_class].size <= TINY_MAX && freed > TRANSFER_FREED_MAX) {
-        drain(shard, size_class, DRAIN_MAX);
+        if (held)
+            drain(shard, size_class, DRAIN_MAX);
         return 0;
     }
     if (held >= most)
@@ -206,10 +198,9 @@ unsigned transfer_take_from_others(
         uint64_t behind = others & ~(((uint64_t)2 << shard) - 1);
         unsigned other = bits_lowest(behind ? behind : others);
         transfer_ask(bin_of(other, size_class));
-        unsigned got = take_stacked(bin_of(other, size_class), size_class, blocks, count);
+        unsigned got = take_stacked(other, size_class, blocks, count);
         if (got)
             return got;
-        unstock(other, size_class);
         others &= ~((uint64_t)1 << other);
     }
     return 0;
@@ -243,15 +234,13 @@ unsigned transfer_blocks(unsigned size_class)
 /* Drains the cache; returns blocks. */
 static unsigned drain_all(unsigned shard, unsigned size_class)
 {
-    unsigned total = 0, got;
     /* Other threads may go on to put blocks in meanwhile. */
-    for (unsigned left = blocks_in(bin_of(shard, size_class)); left; left -= got) {
+    unsigned total = 0, got, left = blocks_in(bin_of(shard, size_class));
+    do {
         got = drain(shard, size_class, left);
-        if (!got)
-            break;
         total += got;
-    }
-    unstock(shard, size_class);
+        left -= got;
+    } while (got && left);
     return total;
 }
 

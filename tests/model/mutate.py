@@ -72,7 +72,7 @@ STEPS = (
      "        stock(shard, size_class);\n    }\n",
      "the child finds blocks in the transfer cache that are not there yet"),
     ("slab/transfer.c", "    if (!bin->stacked)\n        __atomic_fetch_and",
-     "    __atomic_fetch_and", "a drain passes by a cache that got blocks meanwhile"),
+     "        __atomic_fetch_and", "a drain passes by a cache that got blocks meanwhile"),
     ("slab/transfer.c", "    if (left_slots)\n", "    if (left)\n",
      "the child gives back a record whose size it does not know"),
     ("map/metadata.c", "    freed->next = *list;\n    KEEP_STORE_ORDER();\n    *list = freed;\n",
