@@ -24,9 +24,12 @@ CARGO_ALLOC_FLAGS := --release --locked --package hakmem-alloc
 # With signals as in a terminal, for tests that send some; where `nohup` or a shell's `&` ignores them.
 SIGNALS := $(shell env --default-signal true 2>/dev/null && echo env --default-signal)
 # The quick tests in a directory: ends with the list of what they skipped, and fails as CTest does.
+# What failed runs once more, alone, as some tests measure; what fails again fails the run.
 define RUN_TESTS
 cd $(1) && { rm -f skips.xml; $(2) ctest -LE 'long|scale' $(CTEST_FLAGS) --output-junit skips.xml \
 	--test-output-size-passed 1000000; status=$$?; \
+	[ $$status -ne 8 ] || { echo 'Once more, alone, what failed:'; \
+	$(2) ctest --rerun-failed -j 1 --output-on-failure; status=$$?; }; \
 	python3 -B "$(CURDIR)/tests/source/list_skipped.py" skips.xml $(3) || status=1; exit $$status; }
 endef
 LINTED = $(wildcard core/*/*.c)

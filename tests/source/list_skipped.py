@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lists what a run of CTest has skipped, and why: `make check` ends with it.
+"""Lists what a run of CTest has skipped, and why, and what failed in it: `make check` ends with it.
 
 usage: list_skipped.py RESULTS.xml [FILE]
        list_skipped.py --self-test
@@ -63,16 +63,19 @@ def main():
     if sys.argv[1:] == ["--self-test"]:
         self_test()
         return
-    skips = []
+    skips, failed = [], []
     for test in xml.etree.ElementTree.parse(sys.argv[1]).iter("testcase"):
         output = test.findtext("system-out", "")
         skips += skips_of(test.get("name"), output, test.find("skipped") is not None)
+        failed += [test.get("name")] * (test.find("failure") is not None)
     for file in map(pathlib.Path, sys.argv[2:]):
         if file.exists():
             skips += file.read_text(encoding="utf-8").splitlines()
     print(f"\nSkipped: {len(skips) or 'nothing'}{':' * bool(skips)}")
     for line in sorted(set(skips)):
         print(f"  {line}")
+    if failed:
+        print(f"Failed in the run of all, which is a defect even if not alone: {', '.join(failed)}")
 
 
 if __name__ == "__main__":
