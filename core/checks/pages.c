@@ -163,8 +163,8 @@ static void check_mappings(const struct big_part *part)
 
 void big_cache_check(void)
 {
-    for (unsigned i = 0; i < big_cache_parts(); i++) {
-        struct big_part *part = big_part_at(i);
+    for (unsigned i = 0; i < BIG_PARTS; i++) {
+        struct big_part *part = &big_parts[i];
         lock_acquire(&part->lock);
         check_cached(part);
         check_mappings(part);

@@ -16,7 +16,6 @@
 #include "slab/shard.h"
 #include "span/big_part.h"
 #include "span/page_heap.h"
-#include "span/parts.h"
 #include "thread/registry.h"
 
 const char lock_kind_names[LOCK_KINDS][12] = {
@@ -137,9 +136,9 @@ void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
             add_lock(usage, &bin_at(bin)->lock);
         break;
     case LOCK_BIG:
-        usage->parts = SHARD_PARTS_MAX;
-        for (unsigned part = 0; part < big_cache_parts(); part++)
-            add_lock(usage, &big_part_at(part)->lock);
+        usage->parts = BIG_PARTS;
+        for (unsigned part = 0; part < BIG_PARTS; part++)
+            add_lock(usage, &big_parts[part].lock);
         break;
     case LOCK_PAGE_HEAP:
         usage->parts = SHARD_PARTS_MAX;

@@ -18,7 +18,6 @@
 #include "slab/bin.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
-#include "span/parts.h"
 
 /* Most shards for heaps, and of all. */
 enum { SHARD_MAX = 64, ALL_SHARDS_MAX = SHARD_MAX + 1 };

@@ -11,17 +11,12 @@
 
 /* ---- Sums over all parts --------------------------------------------------------------------- */
 
-unsigned big_cache_parts(void)
-{
-    return parts_count(&big_parts);
-}
-
 /* The sum of the field of struct big_part that starts at `offset`. */
 static size_t sum(size_t offset)
 {
     size_t total = 0;
-    for (unsigned i = 0; i < big_cache_parts(); i++)
-        total += ATOMIC_LOAD_RELAXED((const size_t *)((const char *)big_part_at(i) + offset));
+    for (unsigned i = 0; i < BIG_PARTS; i++)
+        total += ATOMIC_LOAD_RELAXED((const size_t *)((const char *)&big_parts[i] + offset));
     return total;
 }
 
@@ -61,8 +56,8 @@ static size_t excess(size_t bytes)
 size_t big_cache_unused(enum idle_watcher watcher)
 {
     size_t unused = 0;
-    for (unsigned i = 0; i < big_cache_parts(); i++) {
-        struct big_part *part = big_part_at(i);
+    for (unsigned i = 0; i < BIG_PARTS; i++) {
+        struct big_part *part = &big_parts[i];
         lock_acquire(&part->lock);
         unused += idle_ask(&part->unused, watcher, part->cached_bytes);
         if (watcher == IDLE_SINCE_TICK)
@@ -77,8 +72,8 @@ size_t big_cache_unused(enum idle_watcher watcher)
 struct big_stats big_stats(void)
 {
     struct big_stats stats = {0};
-    for (unsigned i = 0; i < big_cache_parts(); i++) {
-        struct big_part *part = big_part_at(i);
+    for (unsigned i = 0; i < BIG_PARTS; i++) {
+        struct big_part *part = &big_parts[i];
         lock_acquire(&part->lock);
         stats.allocated += part->allocated;
         stats.freed += part->freed;
@@ -92,11 +87,18 @@ struct big_stats big_stats(void)
 
 /* ---- Mappings come and go -------------------------------------------------------------------- */
 
-struct big *big_cache_add(unsigned number, char *base, size_t size)
+/* The part for the blocks of threads of the shard. */
+static struct big_part *part_for(unsigned shard)
+{
+    return &big_parts[shard % BIG_PARTS];
+}
+
+struct big *big_cache_add(unsigned shard, char *base, size_t size)
 {
     if (!page_map_prepare(base) || !page_map_prepare(base + size - 1))
         return NULL;
-    struct big_part *part = big_part_lock_with_spare(parts_use(&big_parts, number));
+    struct big_part *part = part_for(shard);
+    big_part_lock_with_spare(part);
     struct big *big = big_part_record(part, base, size);
     if (big)
         big_part_hand_out(part, big, size);
@@ -151,12 +153,12 @@ static struct big *extract_oldest(struct big_part *part, size_t bytes)
  * it; NULL: there is nothing. */
 static struct big *take_oldest(size_t bytes)
 {
-    unsigned fullest = 0;
-    for (unsigned i = 1; i < big_cache_parts(); i++)
-        if (ATOMIC_LOAD_RELAXED(&big_part_at(i)->mapped_bytes) >
-            ATOMIC_LOAD_RELAXED(&big_part_at(fullest)->mapped_bytes))
-            fullest = i;
-    struct big_part *part = big_part_lock_with_spare(fullest);
+    struct big_part *part = big_parts;
+    for (unsigned i = 1; i < BIG_PARTS; i++)
+        if (ATOMIC_LOAD_RELAXED(&big_parts[i].mapped_bytes) >
+            ATOMIC_LOAD_RELAXED(&part->mapped_bytes))
+            part = &big_parts[i];
+    big_part_lock_with_spare(part);
     struct big *big = extract_oldest(part, bytes);
     if (big && big->dirty <= bytes) {
         page_map_unregister(&big->region);
@@ -208,9 +210,8 @@ static void keep_bound(void)
 /* ---- Blocks ---------------------------------------------------------------------------------- */
 
 /* A fitting mapping of the part. */
-static struct big *take_fitting(unsigned number, size_t size, size_t alignment)
+static struct big *take_fitting(struct big_part *part, size_t size, size_t alignment)
 {
-    struct big_part *part = big_part_at(number);
     lock_acquire(&part->lock);
     struct big *big = big_part_find(part, size, alignment);
     if (big) {
@@ -222,19 +223,19 @@ static struct big *take_fitting(unsigned number, size_t size, size_t alignment)
     return big;
 }
 
-struct big *big_cache_take(unsigned part, size_t size, size_t alignment)
+struct big *big_cache_take(unsigned shard, size_t size, size_t alignment)
 {
-    part = parts_use(&big_parts, part);
+    struct big_part *part = part_for(shard);
     struct big *big = take_fitting(part, size, alignment);
-    for (unsigned i = 0; !big && i < big_cache_parts(); i++)
-        if (i != part && ATOMIC_LOAD_RELAXED(&big_part_at(i)->cached_bytes) >= size)
-            big = take_fitting(i, size, alignment);
+    for (unsigned i = 0; !big && i < BIG_PARTS; i++)
+        if (&big_parts[i] != part && ATOMIC_LOAD_RELAXED(&big_parts[i].cached_bytes) >= size)
+            big = take_fitting(&big_parts[i], size, alignment);
     return big;
 }
 
-struct big *big_cache_take_shorter(unsigned number, size_t size)
+struct big *big_cache_take_shorter(unsigned shard, size_t size)
 {
-    struct big_part *part = big_part_at(parts_use(&big_parts, number));
+    struct big_part *part = part_for(shard);
     lock_acquire(&part->lock);
     struct big *big = big_part_find_shorter(part, size);
     if (big) {
@@ -277,7 +278,8 @@ void big_cache_put(struct big *big)
 
 bool big_cache_part_with_rest(struct big *big)
 {
-    struct big_part *part = big_part_lock_with_spare(big->part);
+    struct big_part *part = big_part_of(big);
+    big_part_lock_with_spare(part);
     struct big *rest = big->rest ? big_part_detach(part, big, SIZE_MAX) : NULL;
     if (rest)
         big_part_insert(part, rest);
@@ -290,7 +292,8 @@ bool big_cache_fit(struct big *big, size_t size)
 {
     if (size < big->mapped)
         page_map_prepare(big->region.base + size); /* for what may go of the rest */
-    struct big_part *part = big_part_lock_with_spare(big->part);
+    struct big_part *part = big_part_of(big);
+    big_part_lock_with_spare(part);
     size_t whole = big->mapped + big->rest;
     big_part_fit(part, big, size);
     poison(big->region.base + big->mapped, big->rest);

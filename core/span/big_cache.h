@@ -1,12 +1,12 @@
 /* The mappings of big blocks: live ones, and the BigCache of those kept for the next blocks that
  * they fit.
  *
- *     part      one a shard: a lock, and mappings that never leave it
+ *     part      one of a few: a lock, and mappings that never leave it
  *     by_size   lists of cached mappings of about the same length, to find one that fits
  *     by_age    a queue, oldest first, to find one that goes
  *
  * A block comes out of the part of its thread's shard and goes back to the part that it came from,
- * so threads that share nothing do not meet. If nothing fits there, the others are asked, and only
+ * so threads that share nothing seldom meet. If nothing fits there, the others are asked, and only
  * then the system.
  *
  * A mapping serves one block at a time. What is behind a shorter block is its *rest*: cached for
@@ -31,7 +31,7 @@
 
 struct big {
     struct region region;  /* const while registered, except for moves by the owner */
-    unsigned part;         /* const: whose lock is meant; a record never leaves its part */
+    uint8_t part;          /* const: whose lock is meant; a record never leaves its part */
     size_t mapped;         /* bytes of it; owner of the block, or lock when cached */
     size_t rest;           /* lock: bytes behind a live block that are cached for it */
     size_t dirty;          /* leading bytes of both that may not be zero; lock, atomic */
@@ -65,16 +65,16 @@ struct big_stats big_stats(void);
 /* Bytes of all live mappings, read without locks. */
 size_t big_live_bytes(void);
 
-/* Enters a fresh mapping, a live one. NULL: no memory for records. */
-struct big *big_cache_add(unsigned part, char *base, size_t size);
+/* Enters a fresh mapping, a live one, into the part of the shard. NULL: no memory for records. */
+struct big *big_cache_add(unsigned shard, char *base, size_t size);
 
 /* Takes out a mapping of at least `size` bytes, at a multiple of `alignment`, and makes it live;
- * NULL: none fits. Looks into the part, then into the others. */
-struct big *big_cache_take(unsigned part, size_t size, size_t alignment);
+ * NULL: none fits. Looks into the shard's part, then into the others. */
+struct big *big_cache_take(unsigned shard, size_t size, size_t alignment);
 
 /* Takes out a shorter mapping of at least a quarter of the size, which the caller makes longer. It
  * is not counted until big_cache_recount. */
-struct big *big_cache_take_shorter(unsigned part, size_t size);
+struct big *big_cache_take_shorter(unsigned shard, size_t size);
 
 /* Ends the block's life; false: it was not live, or does not start there. */
 bool big_cache_retire(struct big *big, const void *block);
@@ -108,9 +108,6 @@ size_t big_cache_unused(enum idle_watcher watcher);
 /* Dirty bytes in the cache; all mapped bytes. */
 size_t big_cache_bytes(void);
 size_t big_cache_mapped(void);
-
-/* Number of parts in use. */
-unsigned big_cache_parts(void);
 
 /* In a fork child: repairs lists and sums of a part whose lock was held by a thread that does not
  * exist here. */

@@ -7,27 +7,23 @@
 #include "base/tuning.h"
 #include "map/metadata.h"
 
-static struct big_part first_part;
+struct big_part big_parts[BIG_PARTS];
 
-struct parts big_parts = {.part = {&first_part}, .count = 1, .size = sizeof(struct big_part)};
-
-struct big_part *big_part_lock_with_spare(unsigned number)
+void big_part_lock_with_spare(struct big_part *part)
 {
-    struct big_part *part = big_part_at(number);
     lock_acquire(&part->lock);
     while (UNLIKELY(!part->spares.first)) {
         lock_release(&part->lock);
         struct big *spare = metadata_alloc(sizeof *spare);
         if (spare) {
             spare->region.kind = REGION_BIG;
-            spare->part = number;
+            spare->part = (uint8_t)(part - big_parts);
         }
         lock_acquire(&part->lock);
         if (!spare)
             break;
         list_push(&part->spares, &spare->by_size);
     }
-    return part;
 }
 
 /* Leaves `part` unchanged: threads in other parts, which find the record by the page map, read
@@ -224,7 +220,7 @@ struct big *big_part_find_shorter(const struct big_part *part, size_t size)
 /* The page map knows all mappings, including live ones and those that a thread works on. */
 void big_cache_repair(unsigned part_index)
 {
-    struct big_part *part = big_part_at(part_index);
+    struct big_part *part = &big_parts[part_index];
     uint64_t live_blocks = 0;
     memset(part->by_size, 0, sizeof part->by_size);
     memset(part->lengths, 0, sizeof part->lengths);

@@ -9,7 +9,10 @@
 
 #include "base/tuning.h"
 #include "span/big_cache.h"
-#include "span/parts.h"
+
+/* So few that nobody has to make them: threads seldom hold one at once, as a call works longer
+ * outside it. */
+enum { BIG_PARTS = 8 };
 
 /* Lists by length, which big_part_length_of numbers; the last has all mappings from 480 GiB on. */
 enum { BIG_LENGTHS = 128 };
@@ -29,21 +32,15 @@ struct big_part {
     struct queue by_age;                /* lock: those, and live blocks with rests, oldest first */
 };
 
-extern struct parts big_parts;
-
-ALWAYS_INLINE struct big_part *big_part_at(unsigned part)
-{
-    return parts_at(&big_parts, part);
-}
+extern struct big_part big_parts[BIG_PARTS];
 
 ALWAYS_INLINE struct big_part *big_part_of(const struct big *big)
 {
-    return big_part_at(big->part);
+    return &big_parts[big->part];
 }
 
-/* Takes the lock of the part with that number, and makes sure, if there is memory, of a spare
- * record. */
-struct big_part *big_part_lock_with_spare(unsigned number);
+/* Takes the part's lock, and makes sure, if there is memory, of a spare record. */
+void big_part_lock_with_spare(struct big_part *part);
 
 /* A record for a mapping, in no list; NULL: there is no spare one. */
 struct big *big_part_record(struct big_part *part, char *base, size_t mapped);

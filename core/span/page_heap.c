@@ -11,7 +11,6 @@
 #include "map/metadata.h"
 #include "os/os.h"
 #include "span/huge.h"
-#include "span/parts.h"
 
 struct page_heap_part page_heap_part[SHARD_PARTS_MAX];
 static unsigned part_count = 1; /* atomic relaxed, any thread: parts in use */

@@ -16,7 +16,6 @@
 
 #include "base/idle.h"
 #include "os/lock.h"
-#include "span/parts.h"
 #include "span/superslab.h"
 
 struct unit_run {
@@ -61,6 +60,9 @@ struct page_heap_stats {
     size_t used_pages;       /* in slabs */
     size_t dirty_free_pages; /* free, not given back */
 };
+
+/* As many as there are shards for heaps. */
+enum { SHARD_PARTS_MAX = 64 };
 
 struct page_heap_part {
     struct lock lock CACHE_ALIGNED;

@@ -17,7 +17,7 @@
 #include "os/fault.h"
 #include "runtime_support.h"
 #include "slab/shard.h"
-#include "span/big_cache.h"
+#include "span/big_part.h"
 #include "span/page_heap.h"
 #include "thread/registry.h"
 
@@ -33,7 +33,7 @@ static bool repair_all(enum os_call call)
     if (random_next(&seed) % one_of)
         return false;
     heap_repair_registry();
-    for (unsigned part = 0; part < big_cache_parts(); part++)
+    for (unsigned part = 0; part < BIG_PARTS; part++)
         big_cache_repair(part);
     for (unsigned part = 0; part < page_heap_parts(); part++)
         page_heap_repair(part);

@@ -59,7 +59,7 @@ STRUCTURAL = {
                               " M_TRIM_THRESHOLD",
     "slab/bin.h": "FULLNESS_LEVELS",
     "slab/shard.h": "SHARD_MAX SHARD_ROOM_STEPS",
-    "span/parts.h": "SHARD_PARTS_MAX",
+    "span/page_heap.h": "SHARD_PARTS_MAX",
     "span/superslab.h": "/8 PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
                         " BLOCK_UNUSED BLOCK_ADVISABLE BLOCK_SAMPLED BLOCK_FREED"
                         " BLOCK_PLACE_BITS BLOCK_PLACE_SHIFT",
@@ -69,7 +69,7 @@ STRUCTURAL = {
     "thread/magazine.h": "HEAP_BYTES RANGE_KINDS RANGE_BLOCKS_MIN POPS_CHANGE",
     "thread/registry.c": "NOBODY CLAIMED",
     "base/sparse.h": "SPARSE_STEP",
-    "span/big_part.h": "BIG_LENGTHS",
+    "span/big_part.h": "BIG_PARTS BIG_LENGTHS",
 }
 
 UNITS = r"KIB|MIB|GIB|UNIT_SIZE|HEAP_BYTES"

@@ -666,7 +666,7 @@ static void evict_without_records(void *argument)
     CHECK(block == whole && big_of(block)->rest == 8 * MIB);
     release_block(younger);
     CHECK(setrlimit(RLIMIT_AS, &none) == 0);
-    big_part_at(0)->spares.first = NULL;
+    big_parts[0].spares.first = NULL;
     while (metadata_alloc(sizeof(struct big)))
         continue;
     CHECK(big_cache_evict(6 * MIB) == 6 * MIB && big_of(block)->rest == 8 * MIB);

@@ -207,7 +207,7 @@ fn records(
     records.extend(heaps.shards.iter().cloned());
     records.extend(heaps.holds.iter().cloned());
     let part = layout.size("big_part")? as u64;
-    let parts = big_parts(memory, layout)?.into_iter();
+    let parts = big_parts(layout)?.into_iter();
     records.extend(parts.map(|address| address..address.saturating_add(part)));
     let leaf = layout.size("leaf")? as u64;
     let leaves = regions.leaves.iter();

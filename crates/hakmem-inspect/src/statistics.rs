@@ -6,7 +6,7 @@ use crate::classes::SizeClass;
 use crate::counts::ClassCounts;
 use crate::error::Error;
 use crate::heaps::Heaps;
-use crate::layout::{length_to, number, words, Layout, COUNT_MAX};
+use crate::layout::{length_to, number, Layout, COUNT_MAX};
 use crate::memory::Memory;
 
 /// Calls and memory of a tier.
@@ -144,7 +144,7 @@ impl Statistics {
         let [allocated, freed, live] = layout.fields("big_part", names)?;
         let length = length_to(&[allocated, freed, live]).min(bytes);
         // Only the beginning of each: the rest is lists, in pages that nobody may have touched.
-        let addresses = big_parts(memory, layout)?;
+        let addresses = big_parts(layout)?;
         let tier = &mut self.tiers[BIG];
         for part in memory.read_each(&addresses, length).into_iter().flatten() {
             tier.malloc_calls = tier.malloc_calls.saturating_add(allocated.of(&part));
@@ -181,12 +181,13 @@ impl Statistics {
 ///
 /// # Errors
 /// The library does not say so.
-pub fn big_parts(memory: &dyn Memory, layout: &Layout) -> Result<Vec<u64>, Error> {
-    let parts = layout.field("parts.part")?;
+pub fn big_parts(layout: &Layout) -> Result<Vec<u64>, Error> {
     let address = layout.address_of("big_parts")?;
-    let table = memory.bytes(parts.at(address), parts.bytes);
-    let addresses = words(table.as_deref().unwrap_or_default());
-    Ok(addresses.filter(|&part| part != 0).collect())
+    let bytes = layout.size("big_part")? as u64;
+    let count = layout.constant("BIG_PARTS", 4096)? as u64;
+    Ok((0..count)
+        .map(|part| address.saturating_add(part * bytes))
+        .collect())
 }
 
 impl Tier {

@@ -164,29 +164,6 @@ SCENARIO(bigs_parts) = {
     .thread = {take_2_in_another_part, give_0},
     .finish = consistent};
 
-/* The next part will be made of a record that was another before. */
-static void a_record_was_freed(void)
-{
-    size_t size = sizeof(struct big_part) + CACHE_LINE;
-    void *record = metadata_alloc(size);
-    memset(record, 1, size);
-    metadata_free(record, size);
-}
-
-static void take_1_in_another_part(void)
-{
-    blocks[1] = big_alloc(1, BIG, 1, false);
-    CHECK(blocks[1]);
-}
-
-SCENARIO(bigs_new_part) = {
-    .name = "bigs_new_part",
-    .about = "two threads are the first of their shard",
-    .prepare = a_record_was_freed,
-    .thread = {take_1_in_another_part, take_2_in_another_part},
-    .finish = consistent,
-    .preemptions_max = 2};
-
 static void grow_0(void)
 {
     CHECK(big_resize(big_of(blocks[0]), 2 * BIG));

@@ -8,7 +8,7 @@
 #include "slab/shard.h"
 #include "slab/transfer.h"
 #include "span/big.h"
-#include "span/big_cache.h"
+#include "span/big_part.h"
 #include "span/page_heap.h"
 #include "thread/fork.h"
 #include "thread/registry.h"
@@ -299,7 +299,7 @@ static void repair_all(void)
         return;
     model_between_locks = NULL;
     heap_repair_registry();
-    for (unsigned part = 0; part < big_cache_parts(); part++)
+    for (unsigned part = 0; part < BIG_PARTS; part++)
         big_cache_repair(part);
     for (unsigned part = 0; part < page_heap_parts(); part++)
         page_heap_repair(part);
