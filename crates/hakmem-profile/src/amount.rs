@@ -72,12 +72,26 @@ impl Amount {
         self.coarsest = self.coarsest.max(other.coarsest);
     }
 
-    /// The same as a part of a whole that is known, and of which it is this share as the samples
-    /// tell: the larger the share, the less it can be off. What no sample tells may be another's.
-    pub fn within(self, share: f64) -> Amount {
-        let rest = 1.0 - share.clamp(0.0, 1.0);
+    /// So many times of it.
+    pub fn times(self, factor: f64) -> Amount {
         Amount {
-            variance: self.variance * rest,
+            bytes: self.bytes * factor,
+            blocks: self.blocks * factor,
+            variance: self.variance * factor * factor,
+            coarsest: self.coarsest * factor * factor,
+        }
+    }
+
+    /// The same as a part of a whole that is known, of which samples tell all this: the larger its
+    /// share, the less it can be off. But where it has all or none of few samples, the next one may
+    /// well be another's, so that one of them always counts.
+    pub fn within(self, all: &Amount) -> Amount {
+        let share = (self.bytes / all.bytes.max(1.0)).clamp(0.0, 1.0);
+        let others = (all.variance - self.variance).max(0.0);
+        let variance = self.variance * (1.0 - share).powi(2) + others * share.powi(2);
+        Amount {
+            variance: variance + all.coarsest,
+            coarsest: all.coarsest,
             ..self
         }
     }

@@ -2,12 +2,16 @@
 //!
 //! Of each size class, and each kind of page in it, it is known how many bytes live there. Where
 //! the samples agree with that, they only say whose share it is: a call site that is alone on such
-//! pages has all of it, without an error. Where they do not, as in a program that lived before
-//! samples were taken, they stand for what they stand for, and the rest is nobody's.
+//! pages has all of it, but for what a few samples more may tell. Where they do not, as in a
+//! program that lived before samples were taken, they stand for what they stand for, and the rest
+//! is nobody's.
+
+#[cfg(test)]
+mod coverage;
 
 use std::collections::{BTreeMap, HashMap};
 
-use hakmem_inspect::pins::{ClassPins, Held, Hold, SamplePins, ALONE, SPARSE};
+use hakmem_inspect::pins::{ClassPins, Held, Hold, Pins, SamplePins, ALONE, SPARSE};
 use hakmem_inspect::sites::Site;
 use hakmem_inspect::Report;
 use hakmem_profile::analysis::Amount;
@@ -51,7 +55,7 @@ fn amount(each: f64, others: f64) -> Amount {
 struct Group {
     there: Held,
     told: Amount,
-    told_pinned: f64,
+    told_pinned: Amount,
     /// They tell about all that is there, but for what they may be off.
     is_whole: bool,
 }
@@ -61,7 +65,8 @@ impl Group {
         self.there.live += other.there.live;
         self.there.pinned += other.there.pinned;
         self.told.join(&other.told);
-        self.told_pinned += other.told_pinned;
+        self.told_pinned.join(&other.told_pinned);
+        self.is_whole = true;
     }
 
     /// Whether they are enough to say that they tell about all.
@@ -85,77 +90,87 @@ impl Group {
         };
         Held {
             live: of(self.there.live, self.told.bytes),
-            pinned: of(self.there.pinned, self.told_pinned),
+            pinned: of(self.there.pinned, self.told_pinned.bytes),
         }
     }
 }
 
-/// A kind of pages, of a class; `None`: of all classes of which there are few samples on such.
-type Key = (Option<usize>, usize);
+/// A kind of pages, of a class; `None`: of all classes, and then of all kinds, of which there are
+/// few samples.
+type Key = (Option<usize>, Option<usize>);
 
 /// Where samples are few, most classes have none: there they tell of all of these together.
-fn groups(report: &Report) -> BTreeMap<Key, Group> {
-    let pins = &report.account.pins;
+fn groups(pins: &Pins, mean: f64) -> BTreeMap<Key, Group> {
     let mut groups = BTreeMap::<Key, Group>::new();
     for (&class, pins) in &pins.classes {
         for (kind, &held) in pins.hold.iter().enumerate() {
-            groups.entry((Some(class), kind)).or_default().there = held;
+            groups.entry((Some(class), Some(kind))).or_default().there = held;
         }
     }
     for pins in &pins.samples {
         for (kind, held) in pins.other.iter().enumerate() {
-            let group = groups.entry((Some(pins.size_class), kind)).or_default();
+            let key = (Some(pins.size_class), Some(kind));
+            let group = groups.entry(key).or_default();
             group.told.join(&amount(held.live, pins.others));
-            group.told_pinned += held.pinned * pins.others;
+            group.told_pinned.join(&amount(held.pinned, pins.others));
         }
     }
-    let mean = report.settings.sample_mean_bytes() as f64;
     let mut few = BTreeMap::<Key, Group>::new();
     groups.retain(|&(_, kind), group| {
         group.is_whole = group.is_clear();
         let are_few = !group.is_whole && group.may_be_whole(mean);
         if are_few {
-            let few = few.entry((None, kind)).or_default();
-            few.join(group);
-            few.is_whole = true;
+            few.entry((None, kind)).or_default().join(group);
         }
         !are_few
     });
+    let mut fewer = Group::default();
+    few.retain(|_, group| {
+        let is_clear = group.is_clear();
+        if !is_clear {
+            fewer.join(group);
+        }
+        is_clear
+    });
     groups.append(&mut few);
+    groups.insert((None, None), fewer);
     groups
 }
 
-fn estimates(report: &Report) -> HashMap<u64, Estimate> {
-    let groups = groups(report);
+fn estimates(pins: &Pins, mean: f64) -> HashMap<u64, Estimate> {
+    let groups = groups(pins, mean);
     let mut parts: BTreeMap<(u64, Key), Amount> = BTreeMap::new();
     let mut sites: HashMap<u64, Estimate> = HashMap::new();
-    for pins in &report.account.pins.samples {
-        let site = sites.entry(pins.site).or_default();
-        add_own(site, pins);
-        let class = report.account.pins.classes.get(&pins.size_class);
-        for (kind, held) in pins.other.iter().enumerate() {
-            let own = (Some(pins.size_class), kind);
-            let key = if groups.contains_key(&own) {
-                own
-            } else {
-                (None, kind)
-            };
+    for sample in &pins.samples {
+        let site = sites.entry(sample.site).or_default();
+        add_own(site, sample);
+        let class = pins.classes.get(&sample.size_class);
+        for (kind, held) in sample.other.iter().enumerate() {
+            let keys = [
+                (Some(sample.size_class), Some(kind)),
+                (None, Some(kind)),
+                (None, None),
+            ];
+            let key = keys.into_iter().find(|key| groups.contains_key(key));
+            let key = key.unwrap_or_default();
             let factors = groups[&key].factors();
-            let live = held.live * pins.others * factors.live;
-            let pinned = amount(held.pinned, pins.others * factors.pinned);
+            let live = held.live * sample.others * factors.live;
+            let pinned = amount(held.pinned, sample.others);
             site.blocks += live / class.map_or(live.max(1.0), |class| class.size as f64);
             site.live += live;
             if kind & ALONE != 0 {
-                site.at_least += live + pinned.bytes;
+                site.at_least += live + pinned.bytes * factors.pinned;
             }
-            parts.entry((pins.site, key)).or_default().join(&pinned);
+            parts.entry((sample.site, key)).or_default().join(&pinned);
         }
     }
     for ((address, key), pinned) in parts {
         let group = &groups[&key];
         let site = sites.entry(address).or_default();
         site.pinned.join(&match group.is_whole {
-            true => pinned.within(pinned.bytes / group.there.pinned.max(1.0)),
+            true => pinned
+                .within(&group.told_pinned)
+                .times(group.factors().pinned),
             false => pinned,
         });
     }
@@ -195,7 +210,8 @@ pub fn look(report: &Report) -> Pinned {
     let mut classes: Vec<PinnedClass> = ordinary.chain(samples).collect();
     classes.sort_by_key(|class| std::cmp::Reverse(class.pinned_bytes));
     let pinned_bytes = classes.iter().map(|class| class.pinned_bytes).sum();
-    let estimates = estimates(report);
+    let mean = report.settings.sample_mean_bytes();
+    let estimates = estimates(pins, mean as f64);
     let of_sites: f64 = estimates.values().map(|it| it.pinned.bytes).sum();
     let known = |site: &Site| Some(site_of(site, estimates.get(&site.address)?));
     let mut sites: Vec<PinnedSite> = report.sites.iter().filter_map(known).collect();
@@ -205,7 +221,7 @@ pub fn look(report: &Report) -> Pinned {
         resident_bytes: report.accounted_bytes,
         pinned_bytes,
         unknown_bytes: pinned_bytes.saturating_sub(of_sites as u64),
-        sample_mean_bytes: report.settings.sample_mean_bytes(),
+        sample_mean_bytes: mean,
         classes,
         sites,
     }
