@@ -175,7 +175,8 @@ fn reopened(found: OwnedFd) -> io::Result<File> {
     if !found.metadata()?.is_file() {
         return Err(io::Error::other("it is no ordinary file"));
     }
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    // Some of the kernel's own have nothing to read before something happens: /proc/kmsg.
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
     Ok(open(own_path(&found), flags, Mode::empty())?.into())
 }
 
@@ -209,6 +210,15 @@ mod tests {
             ordinary(Path::new("/dev/zero")),
         ] {
             assert_eq!(refused.unwrap_err().to_string(), "it is no ordinary file");
+        }
+    }
+
+    #[test]
+    fn nobody_waits_for_what_an_ordinary_file_has_not_got() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for file in [ordinary(file.path()), unlinked(file.path())] {
+            let flags = rustix::fs::fcntl_getfl(file.unwrap()).unwrap();
+            assert!(flags.contains(OFlags::NONBLOCK));
         }
     }
 
