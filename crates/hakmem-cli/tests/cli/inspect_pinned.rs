@@ -12,7 +12,8 @@ use crate::fixtures::{compile, hakmem, library, scratch, skip};
 
 /// Of blocks of a size, or, if it is odd, of many sizes up to that, one of so many is kept, by one
 /// of two functions: the first alone, one after the other, or both in turns. At each line of input
-/// it frees what the next one has kept, and says by how many bytes the resident memory fell.
+/// it frees what the next one has kept, and says by how many bytes the resident memory fell. With
+/// one more word it waits for a line before all that.
 const PROGRAM: &str = r#"
     #include <malloc.h>
     #include <stdio.h>
@@ -48,6 +49,8 @@ const PROGRAM: &str = r#"
     int main(int words, char **word) {
         size_t size = words > 4 ? atol(word[1]) : 0, every = atol(word[2]), mixed = atol(word[4]);
         size_t all = ((size_t)atol(word[3]) << 20) / size;
+        if (words > 5)
+            say(0);
         passed = malloc(all * sizeof *passed);
         kept[0] = malloc(all * sizeof *passed);
         kept[1] = malloc(all * sizeof *passed);
@@ -90,8 +93,19 @@ impl Keeper {
 
     /// The same by another command, that has all but the numbers.
     pub fn of(mut command: Command, numbers: [u64; 4]) -> Keeper {
+        command.args(numbers.map(|number| number.to_string()));
+        Keeper::run(command)
+    }
+
+    /// One that has not begun: [`Keeper::free`] lets it.
+    pub fn waiting(mut command: Command, numbers: [u64; 4]) -> Keeper {
+        command.args(numbers.map(|number| number.to_string()));
+        command.arg("wait");
+        Keeper::run(command)
+    }
+
+    fn run(mut command: Command) -> Keeper {
         let mut child = command
-            .args(numbers.map(|number| number.to_string()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -114,7 +128,7 @@ impl Keeper {
         self.answer()
     }
 
-    fn pid(&self) -> String {
+    pub fn pid(&self) -> String {
         self.child.id().to_string()
     }
 }

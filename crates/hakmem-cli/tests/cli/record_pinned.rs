@@ -1,7 +1,8 @@
 //! What live blocks pin, in a recording: the command looks while the program runs.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -9,7 +10,7 @@ use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;
 
-use crate::fixtures::{hakmem, scratch, skip};
+use crate::fixtures::{hakmem, library, scratch, skip};
 use crate::inspect_pinned::{assert_near, build, forecast, number, pinned_by, Keeper};
 
 /// The program that keeps one of so many blocks, while it is recorded.
@@ -95,5 +96,58 @@ fn a_recording_of_every_block_is_exact() {
         let [least, most, _] = forecast(&told, owner);
         assert!(most - least < 1e5, "{told}");
         assert_near(keeper.free(), least, 0.0, owner);
+    }
+}
+
+#[test]
+fn a_process_that_is_recorded_from_outside_forecasts_as_well() {
+    let directory = scratch();
+    let Some(program) = build(directory.path()) else {
+        return skip("C compiler");
+    };
+    let mut command = Command::new(&program);
+    command.env("LD_PRELOAD", library());
+    let mut keeper = Keeper::waiting(command, [512, 40, 64, 0]);
+    let output = directory.path().join("attached");
+    let mut recorder = Command::new(hakmem().get_program())
+        .args([
+            "record",
+            "--attach",
+            &keeper.pid(),
+            "--sample-kib=4",
+            "--output",
+        ])
+        .arg(&output)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // It waits for the first block, or has begun.
+    let mut said = String::new();
+    let mut says = BufReader::new(recorder.stderr.take().unwrap());
+    says.read_line(&mut said).unwrap();
+    assert!(said.contains("recording"), "{said}");
+    keeper.free();
+    let recorded = forecast(&pinned(&output), "keep_first");
+    let live = || {
+        let told = pinned_by(&["inspect", "--pinned", "--json", &keeper.pid()]);
+        forecast(&told, "keep_first")
+    };
+    let meanwhile = live();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&recorder),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
+    assert!(recorder.wait().unwrap().success());
+    let afterwards = live();
+    let fall = keeper.free();
+    let looks = [
+        ("recording", recorded),
+        ("live", meanwhile),
+        ("afterwards", afterwards),
+    ];
+    for (what, [_, most, error]) in looks {
+        assert_near(fall, most, error, what);
+        assert!(error < most / 2.0, "{what}: {error} of {most}");
     }
 }
