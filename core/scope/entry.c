@@ -83,11 +83,13 @@ void *scope_take(struct hakmem_scope *scope, void *block, size_t size, size_t al
     if (block) {
         set_entered(&entry);
         block = alloc_resize_aligned(block, size, alignment);
-        set_entered(entry.below);
     } else {
         block = alloc_any(size, alignment, size_class_aligned(size, alignment), false);
     }
     scope_entered = entry.below;
+    /* Outside of scopes the heap was left open. */
+    if (!scope)
+        set_entered(entry.below);
     cancel_restore(type);
     return block;
 }

@@ -122,7 +122,9 @@ static void flags_name_an_arena(void **state)
     CHECK(block[999] == 1 && (uintptr_t)block % 4096 == 0);
     CHECK(allocated(arena) == sallocx(block, flags));
     CHECK(change(arena) == 0);
-    void *outside = mallocx(64, MALLOCX_ARENA(0));
+    void *outside = mallocx(64, MALLOCX_ARENA(0)), *inside = malloc(64);
+    CHECK(allocated(arena) == sallocx(block, flags) + malloc_usable_size(inside));
+    free(inside);
     CHECK(change(0) == arena && allocated(arena) == sallocx(block, flags));
     dallocx(block, flags);
     dallocx(outside, 0);
