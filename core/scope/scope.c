@@ -256,7 +256,7 @@ static void repair_tree(struct hakmem_scope *root)
         if (scope->root == root) {
             scope->open = scope->full = none;
             memset(scope->slabs, 0, sizeof scope->slabs);
-            scope->live_bytes = scope->live_blocks = scope->spans = 0;
+            scope->live_bytes = scope->live_blocks = scope->spans = scope->empty = 0;
         }
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         struct span *span = (struct span *)region;

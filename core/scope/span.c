@@ -86,10 +86,13 @@ static void push_span(struct span *span)
     list_push(span->free_units ? &scope->open : &scope->full, &span->by_fullness);
 }
 
-static void add_span(const struct span *span, unsigned spans)
+static SLOW_PATH void add_span(const struct span *span, unsigned spans)
 {
+    struct hakmem_scope *scope = span->scope;
     if (!span_is_block(span))
-        ATOMIC_STORE_RELAXED(&span->scope->spans, span->scope->spans + spans);
+        ATOMIC_STORE_RELAXED(&scope->spans, scope->spans + spans);
+    if (span->free_units == UINT32_MAX)
+        scope->empty += spans;
 }
 
 void span_list(struct span *span)
@@ -169,7 +172,9 @@ static SLOW_PATH void start_slab_at(struct span *span, unsigned unit, struct sla
     slab->base = span->region.base + unit * UNIT_SIZE;
     slab->clean = (span->clean_units & mask) == mask;
     KEEP_STORE_ORDER();
+    add_span(span, (unsigned)-1);
     span_own_units(span, unit, slab);
+    add_span(span, 1);
     list_push(span_slabs(span->scope, slab), &slab->by_fullness);
     if (!span->free_units) {
         list_remove(&span->by_fullness);
@@ -207,10 +212,11 @@ struct span *span_end_slab(struct slab *slab)
         ATOMIC_STORE_RELAXED(&span->slab_of_unit[unit + i], NULL);
     for (unsigned i = 0; i < units; i++)
         ATOMIC_STORE_RELAXED(&span->class_of_unit[unit + i], CLASS_NONE);
+    add_span(span, (unsigned)-1);
     list_remove(&span->by_fullness);
     span->free_units |= units_mask(unit, units);
-    push_span(span);
-    if (span->free_units != UINT32_MAX || (span->scope->spans == 1 && !span_is_block(span)))
+    span_list(span);
+    if (span->free_units != UINT32_MAX || (span->scope->empty == 1 && !span_is_block(span)))
         return NULL;
     span_unlist(span);
     return span;

@@ -86,7 +86,7 @@ void span_own_units(struct span *span, unsigned unit, struct slab *slab);
 struct sample **span_sample(struct slab *slab, const void *block);
 
 /* Ends a slab without live blocks; its record is the caller's. Returns the span, if it has to be
- * unmapped since it has become empty and is not the scope's only one; else NULL. */
+ * unmapped since it has become empty and is not the scope's only empty one; else NULL. */
 struct span *span_end_slab(struct slab *slab);
 
 /* The record of a slab of the class, perhaps for samples (slab/slab.h), that is nowhere yet; NULL:

@@ -41,6 +41,7 @@ struct hakmem_scope {
     struct list open;   /* spans with free units */
     struct list full;   /* spans without, and those of big blocks */
     unsigned spans;     /* on both lists, without those of big blocks; atomic relaxed */
+    unsigned empty;     /* of both lists, those without slabs */
     struct list caches; /* in a root alone: of all scopes of the tree (scope/cache.h) */
     unsigned inside;    /* live scopes whose parent it is */
     bool was_reset;     /* blocks may be gone that nobody freed */

@@ -112,6 +112,25 @@ static void blocks_keep_their_contents_in_realloc(void **state)
     check_live(scope, 0, 0);
 }
 
+/* A scope keeps one empty piece of 2 MiB, so that a block beside full ones does not map and unmap
+ * one each time. */
+static void an_empty_piece_stays(void **state)
+{
+    (void)state;
+    char *full = hakmem_scope_malloc(scope, 2 * MIB);
+    char *block = hakmem_scope_malloc(scope, MIB), *other = hakmem_scope_malloc(scope, 2 * MIB);
+    memset(block, 1, MIB), memset(other, 1, 2 * MIB);
+    free(block);
+    size_t before = usage_of(scope).resident_bytes;
+    free(other);
+    CHECK(usage_of(scope).resident_bytes + 2 * MIB == before);
+    char *again = hakmem_scope_malloc(scope, MIB);
+    CHECK(again == block);
+    free(again);
+    free(full);
+    check_live(scope, 0, 0);
+}
+
 static void *free_all(void *blocks)
 {
     void **block = blocks;
@@ -336,6 +355,7 @@ int main(void)
         TEST(each_function_allocates_inside),
         TEST(calloc_clears),
         TEST(blocks_keep_their_contents_in_realloc),
+        TEST(an_empty_piece_stays),
         TEST(another_thread_frees),
         TEST(a_thread_may_end_inside),
         TEST(entries_are_a_stack),

@@ -65,7 +65,7 @@ BUDGETS = (
     ("allocator", ALLOCATOR, (58, 282, 112)),
     ("hardened", ("hardened",), (7, 36, 26)),
     ("trace and report", ("trace", "report"), (50, 297, 48)),
-    ("scope", ("scope",), (5, 51, 6)),
+    ("scope", ("scope",), (5, 52, 6)),
     ("checks", ("checks",), (2, 2, 0)),
 )
 
