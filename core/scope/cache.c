@@ -167,7 +167,8 @@ static SLOW_PATH void push_overflow(struct scope_cache *cache, unsigned size_cla
     int type = cancel_put_off();
     cache_flush(cache, size_class, SCOPE_CACHED / 2);
     cancel_restore(type);
-    put_at_hand(cache, size_class, block);
+    /* The cache stays full if its scope was reset or destroyed meanwhile. */
+    free_slow(block);
 }
 
 /* Frees a block that does not lie in the span of the last one. */

@@ -86,7 +86,7 @@ static void push_span(struct span *span)
     list_push(span->free_units ? &scope->open : &scope->full, &span->by_fullness);
 }
 
-static SLOW_PATH void add_span(const struct span *span, unsigned spans)
+static void add_span(const struct span *span, unsigned spans)
 {
     struct hakmem_scope *scope = span->scope;
     if (!span_is_block(span))
