@@ -163,7 +163,7 @@ static void check_mappings(const struct big_part *part)
 
 void big_cache_check(void)
 {
-    for (unsigned i = 0; i < BIG_PARTS; i++) {
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
         struct big_part *part = &big_parts[i];
         lock_acquire(&part->lock);
         check_cached(part);

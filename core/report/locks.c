@@ -137,7 +137,7 @@ void locks_collect(enum lock_kind kind, struct lock_kind_usage *usage)
         break;
     case LOCK_BIG:
         usage->parts = BIG_PARTS;
-        for (unsigned part = 0; part < BIG_PARTS; part++)
+        for (unsigned part = 0; part < big_cache_parts(); part++)
             add_lock(usage, &big_parts[part].lock);
         break;
     case LOCK_PAGE_HEAP:

@@ -8,14 +8,20 @@
 #include "base/pressure.h"
 #include "os/os.h"
 #include "span/big_part.h"
+#include "span/page_heap.h"
 
 /* ---- Sums over all parts --------------------------------------------------------------------- */
+
+unsigned big_cache_parts(void)
+{
+    return (unsigned)size_min(page_heap_parts(), BIG_PARTS);
+}
 
 /* The sum of the field of struct big_part that starts at `offset`. */
 static size_t sum(size_t offset)
 {
     size_t total = 0;
-    for (unsigned i = 0; i < BIG_PARTS; i++)
+    for (unsigned i = 0; i < big_cache_parts(); i++)
         total += ATOMIC_LOAD_RELAXED((const size_t *)((const char *)&big_parts[i] + offset));
     return total;
 }
@@ -56,7 +62,7 @@ static size_t excess(size_t bytes)
 size_t big_cache_unused(enum idle_watcher watcher)
 {
     size_t unused = 0;
-    for (unsigned i = 0; i < BIG_PARTS; i++) {
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
         struct big_part *part = &big_parts[i];
         lock_acquire(&part->lock);
         unused += idle_ask(&part->unused, watcher, part->cached_bytes);
@@ -72,7 +78,7 @@ size_t big_cache_unused(enum idle_watcher watcher)
 struct big_stats big_stats(void)
 {
     struct big_stats stats = {0};
-    for (unsigned i = 0; i < BIG_PARTS; i++) {
+    for (unsigned i = 0; i < big_cache_parts(); i++) {
         struct big_part *part = &big_parts[i];
         lock_acquire(&part->lock);
         stats.allocated += part->allocated;
@@ -90,6 +96,7 @@ struct big_stats big_stats(void)
 /* The part for the blocks of threads of the shard. */
 static struct big_part *part_for(unsigned shard)
 {
+    page_heap_use_part(shard);
     return &big_parts[shard % BIG_PARTS];
 }
 
@@ -154,7 +161,7 @@ static struct big *extract_oldest(struct big_part *part, size_t bytes)
 static struct big *take_oldest(size_t bytes)
 {
     struct big_part *part = big_parts;
-    for (unsigned i = 1; i < BIG_PARTS; i++)
+    for (unsigned i = 1; i < big_cache_parts(); i++)
         if (ATOMIC_LOAD_RELAXED(&big_parts[i].mapped_bytes) >
             ATOMIC_LOAD_RELAXED(&part->mapped_bytes))
             part = &big_parts[i];
@@ -227,7 +234,7 @@ struct big *big_cache_take(unsigned shard, size_t size, size_t alignment)
 {
     struct big_part *part = part_for(shard);
     struct big *big = take_fitting(part, size, alignment);
-    for (unsigned i = 0; !big && i < BIG_PARTS; i++)
+    for (unsigned i = 0; !big && i < big_cache_parts(); i++)
         if (&big_parts[i] != part && ATOMIC_LOAD_RELAXED(&big_parts[i].cached_bytes) >= size)
             big = take_fitting(&big_parts[i], size, alignment);
     return big;

@@ -109,6 +109,9 @@ size_t big_cache_unused(enum idle_watcher watcher);
 size_t big_cache_bytes(void);
 size_t big_cache_mapped(void);
 
+/* Parts in use: the first ones. */
+unsigned big_cache_parts(void);
+
 /* In a fork child: repairs lists and sums of a part whose lock was held by a thread that does not
  * exist here. */
 void big_cache_repair(unsigned part);

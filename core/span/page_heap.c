@@ -27,7 +27,7 @@ unsigned page_heap_parts(void)
     return ATOMIC_LOAD_RELAXED(&part_count);
 }
 
-static void use_part(unsigned part)
+void page_heap_use_part(unsigned part)
 {
     unsigned before = page_heap_parts();
     while (UNLIKELY(before <= part) &&
@@ -216,7 +216,7 @@ bool page_heap_take(
     struct superslab *fresh = NULL;
     size_t pages = (size_t)units * UNIT_PAGES;
     size_t clean_most = may_grow ? SIZE_MAX : reclaim_clean_most();
-    use_part(part);
+    page_heap_use_part(part);
     do {
         if (take_from_part(part, units, alignment, clean_most, fresh, taken) ||
             take_from_others(part, units, alignment, clean_most, pages, taken))

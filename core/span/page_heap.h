@@ -80,8 +80,9 @@ extern struct page_heap_part page_heap_part[SHARD_PARTS_MAX];
 /* The numbers, each read without a lock. */
 struct page_heap_stats page_heap_stats(void);
 
-/* Number of parts in use. */
+/* Parts in use here or in the BigCache: all up to the last that was. */
 unsigned page_heap_parts(void);
+void page_heap_use_part(unsigned part);
 
 /* In a fork child: repairs a part whose lock was held by a thread that does not exist here. */
 void page_heap_repair(unsigned part);

@@ -65,7 +65,7 @@ static void repair_child(uint32_t before, uint32_t now)
     os_thread_begin_process();
     heap_begin_process(before, now);
     inherit(&registry.lock, heap_repair_registry);
-    for (unsigned part = 0; part < BIG_PARTS; part++)
+    for (unsigned part = 0; part < big_cache_parts(); part++)
         inherit_part(&big_parts[part].lock, big_cache_repair, part);
     for (unsigned part = 0; part < page_heap_parts(); part++)
         inherit_part(&page_heap_part[part].lock, page_heap_repair, part);
@@ -81,7 +81,7 @@ bool fork_holds_lock(void)
     bool mine = lock_is_mine(&registry.lock) || lock_is_mine(&metadata.lock);
     if (SCOPES)
         mine |= scope_holds_lock();
-    for (unsigned part = 0; part < BIG_PARTS; part++)
+    for (unsigned part = 0; part < big_cache_parts(); part++)
         mine |= lock_is_mine(&big_parts[part].lock);
     for (unsigned part = 0; part < page_heap_parts(); part++)
         mine |= lock_is_mine(&page_heap_part[part].lock);

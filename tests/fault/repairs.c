@@ -33,7 +33,7 @@ static bool repair_all(enum os_call call)
     if (random_next(&seed) % one_of)
         return false;
     heap_repair_registry();
-    for (unsigned part = 0; part < BIG_PARTS; part++)
+    for (unsigned part = 0; part < big_cache_parts(); part++)
         big_cache_repair(part);
     for (unsigned part = 0; part < page_heap_parts(); part++)
         page_heap_repair(part);

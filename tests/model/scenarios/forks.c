@@ -299,7 +299,7 @@ static void repair_all(void)
         return;
     model_between_locks = NULL;
     heap_repair_registry();
-    for (unsigned part = 0; part < BIG_PARTS; part++)
+    for (unsigned part = 0; part < big_cache_parts(); part++)
         big_cache_repair(part);
     for (unsigned part = 0; part < page_heap_parts(); part++)
         page_heap_repair(part);
