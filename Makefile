@@ -167,11 +167,17 @@ coverage:
 	@sh cmake/install-tools.sh coverage
 	@python3 tests/coverage/coverage.py --build $(BUILD)/coverage
 
-install: build
+# Builds only if nothing is built: under sudo, a user's Cargo is not found, and root's begins anew.
+install uninstall: $(BUILD)/bin/hakmem
+
+$(BUILD)/bin/hakmem:
+	@$(MAKE) --no-print-directory build
+
+install:
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD) --prefix $(PREFIX)
 
 # Removes what `make install` with the same PREFIX and DESTDIR has put there.
-uninstall: build
+uninstall:
 	@DESTDIR=$(DESTDIR) sh cmake/uninstall.sh $(BUILD) $(PREFIX)
 
 # What a release consists of, of the commit that is checked out: sources, bill of materials, sums.

@@ -2,8 +2,8 @@
 
 `make`, `make library` and `make library-musl` install nothing: they fail, and name what is missing
 and `make deps`. That, `make check` and `make try` install, as root where there is apt-get, and
-elsewhere say what to install. Runs them with a PATH that has an apt-get of its own, which notes
-what it is asked for, and next to nothing else.
+elsewhere say what to install. `make install` of what is built asks for no tools. Runs them with a
+PATH that has an apt-get of its own, which notes what it is asked for, and next to nothing else.
 """
 
 import os
@@ -63,6 +63,8 @@ CASES = [
     (0, "apt-get", (*SCRIPT, "check"), True, ("Installing:",), "install -y"),
     (0, "apt-get", (*SCRIPT, "try"), True, ("Installing:",), "install -y"),
     (1000, "apt-get", (*SCRIPT, "try"), False, ("sudo apt-get install",), ""),
+    # As if the command were built: nothing but CMake is needed.
+    (0, "cmake", ("make", "install", "-o", "build/bin/hakmem"), True, (), "--install build"),
 ]
 
 
