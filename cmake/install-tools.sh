@@ -351,6 +351,6 @@ fi
 
 if ! has_rust; then
     echo "The command needs Rust $RUST or newer, and the system's packages have an older one:" \
-        "please install it with rustup." >&2
+        "please install it with rustup, or as docs/install.md says." >&2
     exit 1
 fi
