@@ -17,12 +17,17 @@ unsigned big_cache_parts(void)
     return (unsigned)size_min(page_heap_parts(), BIG_PARTS);
 }
 
+static struct big_part *parts_end(void)
+{
+    return big_parts + big_cache_parts();
+}
+
 /* The sum of the field of struct big_part that starts at `offset`. */
 static size_t sum(size_t offset)
 {
     size_t total = 0;
-    for (unsigned i = 0; i < big_cache_parts(); i++)
-        total += ATOMIC_LOAD_RELAXED((const size_t *)((const char *)&big_parts[i] + offset));
+    for (struct big_part *part = big_parts; part < parts_end(); part++)
+        total += ATOMIC_LOAD_RELAXED((const size_t *)((const char *)part + offset));
     return total;
 }
 
@@ -62,8 +67,7 @@ static size_t excess(size_t bytes)
 size_t big_cache_unused(enum idle_watcher watcher)
 {
     size_t unused = 0;
-    for (unsigned i = 0; i < big_cache_parts(); i++) {
-        struct big_part *part = &big_parts[i];
+    for (struct big_part *part = big_parts; part < parts_end(); part++) {
         lock_acquire(&part->lock);
         unused += idle_ask(&part->unused, watcher, part->cached_bytes);
         if (watcher == IDLE_SINCE_TICK)
@@ -78,8 +82,7 @@ size_t big_cache_unused(enum idle_watcher watcher)
 struct big_stats big_stats(void)
 {
     struct big_stats stats = {0};
-    for (unsigned i = 0; i < big_cache_parts(); i++) {
-        struct big_part *part = &big_parts[i];
+    for (struct big_part *part = big_parts; part < parts_end(); part++) {
         lock_acquire(&part->lock);
         stats.allocated += part->allocated;
         stats.freed += part->freed;
@@ -161,10 +164,9 @@ static struct big *extract_oldest(struct big_part *part, size_t bytes)
 static struct big *take_oldest(size_t bytes)
 {
     struct big_part *part = big_parts;
-    for (unsigned i = 1; i < big_cache_parts(); i++)
-        if (ATOMIC_LOAD_RELAXED(&big_parts[i].mapped_bytes) >
-            ATOMIC_LOAD_RELAXED(&part->mapped_bytes))
-            part = &big_parts[i];
+    for (struct big_part *other = part + 1; other < parts_end(); other++)
+        if (ATOMIC_LOAD_RELAXED(&other->mapped_bytes) > ATOMIC_LOAD_RELAXED(&part->mapped_bytes))
+            part = other;
     big_part_lock_with_spare(part);
     struct big *big = extract_oldest(part, bytes);
     if (big && big->dirty <= bytes) {
@@ -234,9 +236,9 @@ struct big *big_cache_take(unsigned shard, size_t size, size_t alignment)
 {
     struct big_part *part = part_for(shard);
     struct big *big = take_fitting(part, size, alignment);
-    for (unsigned i = 0; !big && i < big_cache_parts(); i++)
-        if (&big_parts[i] != part && ATOMIC_LOAD_RELAXED(&big_parts[i].cached_bytes) >= size)
-            big = take_fitting(&big_parts[i], size, alignment);
+    for (struct big_part *other = big_parts; !big && other < parts_end(); other++)
+        if (other != part && ATOMIC_LOAD_RELAXED(&other->cached_bytes) >= size)
+            big = take_fitting(other, size, alignment);
     return big;
 }
 
