@@ -33,7 +33,7 @@ const PANICKED: i32 = 101;
 const FOR_ONE: usize = 200;
 const BYTES: u64 = 200 << 20;
 /// A child that only waits is ended, too.
-const PATIENCE_SECONDS: u32 = 60;
+const PATIENCE_SECONDS: u32 = 250;
 
 /// What the command does with a file of a format; `@` is the file, `%` a directory for what it
 /// writes.
