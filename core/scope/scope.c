@@ -63,15 +63,17 @@ static bool keep_beginning(struct span *span)
     return true;
 }
 
-/* Takes the memory of a detached span without blocks. A scope that stays keeps its addresses but
- * those of big blocks, and one that has ended those of a few spans, closed. False: it has to be
- * unmapped. */
+/* Takes the memory of a detached span without blocks. Where addresses are not limited, a scope that
+ * stays keeps its own but those of big blocks, and one that has ended those of a few spans, closed.
+ * False: it has to be unmapped. */
 static bool empty_span(struct span *span, unsigned *closed)
 {
+    if (os_address_space_limit() != SIZE_MAX)
+        return false;
     if (scope_lives(span->scope))
         return !span_is_block(span) && os_purge(span->region.base, REGION_SIZE);
-    return os_address_space_limit() == SIZE_MAX && (*closed)++ < SCOPE_SPANS_KEPT &&
-           keep_beginning(span) && os_make_untouchable(span->region.base, REGION_SIZE);
+    return (*closed)++ < SCOPE_SPANS_KEPT && keep_beginning(span) &&
+           os_make_untouchable(span->region.base, REGION_SIZE);
 }
 
 /* Ends the slabs of a detached span, and makes it as new, but for its mapping. False: it has to be

@@ -5,7 +5,10 @@
 #include <errno.h>
 #include <malloc.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 static struct hakmem_scope *scope;
 
@@ -28,6 +31,12 @@ static void check_live(struct hakmem_scope *of, size_t blocks, size_t bytes)
     struct hakmem_scope_figures usage = usage_of(of);
     CHECK(usage.live_blocks == blocks);
     CHECK(usage.live_bytes == bytes);
+}
+
+static void await(pid_t child)
+{
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
 }
 
 static void each_function_allocates_inside(void **state)
@@ -315,9 +324,28 @@ static void a_child_has_the_scope(void **state)
         _exit(0);
     }
     hakmem_scope_leave(scope);
-    int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0);
+    await(child);
     check_live(scope, 1, 112);
+}
+
+/* Where addresses are limited, a scope that was reset keeps none from others. */
+static void addresses_that_are_limited_go(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    if (child == 0) {
+        unsigned long pages;
+        CHECK(fscanf(fopen("/proc/self/statm", "r"), "%lu", &pages) == 1);
+        rlim_t most = pages * (rlim_t)sysconf(_SC_PAGESIZE) + 64 * MIB;
+        CHECK(setrlimit(RLIMIT_AS, &(struct rlimit){most, most}) == 0);
+        while (hakmem_scope_malloc(scope, 50000))
+            continue;
+        CHECK(usage_of(scope).live_bytes > 20 * MIB);
+        hakmem_scope_reset(scope);
+        CHECK(hakmem_scope_malloc(NULL, 40 * MIB));
+        _exit(0);
+    }
+    await(child);
 }
 
 /* Many in a row, whose records serve again. */
@@ -357,6 +385,7 @@ int main(void)
         TEST(blocks_keep_their_contents_in_realloc),
         TEST(an_empty_piece_stays),
         TEST(another_thread_frees),
+        TEST(addresses_that_are_limited_go),
         TEST(a_thread_may_end_inside),
         TEST(entries_are_a_stack),
         TEST(inner_scopes_count_in_both),
