@@ -56,17 +56,10 @@ void fence_end(enum fence fence, unsigned mappings)
         ATOMIC_ADD_RELAXED(&rights_left, mappings);
 }
 
-/* Gives the range's memory up; false: the system refuses. Not where libraries watch what goes:
- * malloc may be here, under a lock that they take when they are told. */
-static bool give_up(void *address, size_t size)
-{
-    return !os_is_watched() && os_purge(address, size);
-}
-
 bool fence_open(enum fence fence, void *address, size_t size)
 {
     if (fence == FENCE_NONE) {
-        if (!give_up(address, size))
+        if (os_is_watched() || !os_purge(address, size))
             sparse_clear(address, size);
         return true;
     }
@@ -76,22 +69,22 @@ bool fence_open(enum fence fence, void *address, size_t size)
     return os_map_anew(address, size);
 }
 
-/* What is guarded has gone, and nobody who watches is told. */
-static bool mark(void *address, size_t size)
-{
-    return !os_is_watched() && os_guard(address, size);
-}
-
 bool fence_close(enum fence fence, void *address, size_t size)
 {
-    if (fence == FENCE_MARKS && mark(address, size))
+    /* Libraries that watch what goes would be told, and malloc may be here, under a lock that they
+     * take then. What stays open goes later, from where they may be told. */
+    if (os_is_watched()) {
+        sparse_clear(address, size);
+        return false;
+    }
+    if (fence == FENCE_MARKS && os_guard(address, size))
         return true;
     /* The system has guarded what lies before a locked page. */
     if (fence == FENCE_MARKS)
         os_unguard(address, size);
-    if (!give_up(address, size)) {
+    if (!os_purge(address, size)) {
         /* It is locked, or a filter refuses: another mapping in its place has none. */
-        if (fence == FENCE_RIGHTS && !os_is_watched() && os_make_untouchable(address, size))
+        if (fence == FENCE_RIGHTS && os_make_untouchable(address, size))
             return true;
         sparse_clear(address, size);
     }
@@ -100,7 +93,8 @@ bool fence_close(enum fence fence, void *address, size_t size)
 
 bool fence_close_again(enum fence fence, void *address, size_t size)
 {
-    if (fence == FENCE_MARKS)
-        return mark(address, size);
-    return fence == FENCE_RIGHTS && !os_is_watched() && os_make_untouchable(address, size);
+    if (os_is_watched())
+        return false;
+    return fence == FENCE_MARKS ? os_guard(address, size)
+                                : fence == FENCE_RIGHTS && os_make_untouchable(address, size);
 }

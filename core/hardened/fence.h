@@ -34,8 +34,8 @@ void fence_end(enum fence fence, unsigned mappings);
  * closed. */
 bool fence_open(enum fence fence, void *address, size_t size);
 
-/* Closes pages; their memory goes back, if no library watches what goes. False: they are still
- * open, and zero. */
+/* Closes pages; their memory goes back. False: they are still open, and zero, as where a library
+ * watches what goes. */
 bool fence_close(enum fence fence, void *address, size_t size);
 
 /* Closes a range of which some pages may be closed already. False: the others are unchanged. */
