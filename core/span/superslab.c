@@ -32,12 +32,17 @@ uint32_t superslab_starts(uint32_t free_units, unsigned units, unsigned alignmen
     return starts_of_runs(free_units, units) & every;
 }
 
-/* Dirty pages of the units. */
-static unsigned count_dirty(const struct superslab *superslab, uint32_t units)
+/* Dirty pages of the run, those of four units at a time. */
+static unsigned count_dirty(const struct superslab *superslab, struct run run)
 {
-    unsigned pages = 0;
-    for (; units; units &= units - 1)
-        pages += bits_count(superslab->dirty[bits_lowest(units)]);
+    unsigned pages = 0, unit = run.first, end = run.first + run.units;
+    while (unit < end) {
+        uint64_t word = 0;
+        do
+            word = word << UNIT_PAGES | superslab->dirty[unit++];
+        while (unit < end && unit % (64 / UNIT_PAGES));
+        pages += bits_count(word);
+    }
     return pages;
 }
 
@@ -50,7 +55,7 @@ int superslab_find(
     int most = -1, all = first ? 0 : superslab->dirty_free_pages;
     for (starts = above ? above : starts; starts && most < all; starts &= starts - 1) {
         struct run run = {bits_lowest(starts), units};
-        int dirty = (int)count_dirty(superslab, mask_of(run));
+        int dirty = (int)count_dirty(superslab, run);
         if (dirty > most) {
             *found = run;
             most = dirty;
@@ -72,7 +77,7 @@ unsigned superslab_take(struct superslab *superslab, struct run run)
 {
     uint32_t units = mask_of(run);
     ASSERT((superslab->free_units & units) == units);
-    unsigned dirty = count_dirty(superslab, units);
+    unsigned dirty = count_dirty(superslab, run);
     superslab->free_units &= ~units;
     superslab->dirty_free_pages -= (uint16_t)dirty;
     return dirty;
@@ -89,7 +94,7 @@ void superslab_put(struct superslab *superslab, struct run run, unsigned dirty_p
     }
     KEEP_STORE_ORDER();
     superslab->free_units |= units;
-    superslab->dirty_free_pages += (uint16_t)count_dirty(superslab, units);
+    superslab->dirty_free_pages += (uint16_t)count_dirty(superslab, run);
 }
 
 bool superslab_next_dirty(const struct superslab *superslab, unsigned unit, struct run *found)
@@ -114,5 +119,9 @@ void superslab_clean(struct superslab *superslab, struct run run)
 
 void superslab_repair(struct superslab *superslab)
 {
-    superslab->dirty_free_pages = (uint16_t)count_dirty(superslab, superslab->free_units);
+    unsigned pages = 0;
+    for (unsigned unit = 0; unit < SUPERSLAB_UNITS; unit++)
+        if (superslab->free_units >> unit & 1)
+            pages += bits_count(superslab->dirty[unit]);
+    superslab->dirty_free_pages = (uint16_t)pages;
 }
