@@ -39,19 +39,9 @@ static void make_owned(struct heap *heap)
     ATOMIC_STORE_RELEASE(&heap->owner, identity_self());
 }
 
-/* Registry lock held, or no other thread exists. `idle` may briefly exceed `owned`. */
-static void renew_crowd(void)
-{
-    int working = (int)ATOMIC_LOAD_RELAXED(&registry.owned) - registry.idle;
-    ATOMIC_STORE_RELAXED(&registry.working, working > 1 ? (unsigned)working : 1);
-}
-
 void registry_count_idle(int change)
 {
-    lock_acquire(&registry.lock);
-    registry.idle += change;
-    renew_crowd();
-    lock_release(&registry.lock);
+    __atomic_fetch_add(&registry.idle, change, __ATOMIC_RELAXED);
 }
 
 static struct pool *pool_of(const struct heap *heap)
@@ -72,7 +62,6 @@ static void count_owned(const struct heap *heap, int change)
     struct pool *pool = pool_of(heap);
     pool->owned = changed(pool->owned, change);
     ATOMIC_STORE_RELAXED(&registry.owned, changed(registry.owned, change));
-    renew_crowd();
 }
 
 void registry_enter_process(struct heap *heap)
@@ -538,7 +527,9 @@ bool heap_in_use(const struct heap *heap)
 
 unsigned heap_working(void)
 {
-    return ATOMIC_LOAD_RELAXED(&registry.working);
+    /* `idle` may briefly exceed `owned`. */
+    int working = (int)ATOMIC_LOAD_RELAXED(&registry.owned) - ATOMIC_LOAD_RELAXED(&registry.idle);
+    return working > 1 ? (unsigned)working : 1;
 }
 
 unsigned heap_crowd(void)
@@ -570,8 +561,7 @@ void registry_begin_process(void)
     ATOMIC_STORE_RELAXED(&registry.owned, 0);
     for (unsigned shard = 0; shard < SHARD_MAX; shard++)
         registry.pools[shard].owned = 0;
-    registry.idle = 0;
-    renew_crowd();
+    ATOMIC_STORE_RELAXED(&registry.idle, 0);
 }
 
 void heap_repair_registry(void)

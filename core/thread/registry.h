@@ -36,10 +36,9 @@ struct registry {
     char *areas_end;      /* lock */
     unsigned left;        /* lock: heaps that were given back since one was taken */
     unsigned owned;       /* written under lock, read by any thread: heaps with an owner */
-    int idle;             /* lock: how many owned heaps are drained, and had no call since */
-    unsigned working;     /* written under lock, read by any thread: see heap_working */
-    unsigned cpus;        /* atomic relaxed, any thread; 1 at least */
-    uint32_t process;     /* atomic, any thread: see registry_enter_process; release, acquire */
+    int idle;         /* atomic relaxed, any thread: owned heaps that are drained, no call since */
+    unsigned cpus;    /* atomic relaxed, any thread; 1 at least */
+    uint32_t process; /* atomic, any thread: see registry_enter_process; release, acquire */
     struct heap *next_suspect; /* atomic: release on store, acquire on load; see find_abandoned */
     struct pool pools[SHARD_MAX];
     struct heap_counts gone[CLASS_COUNT]; /* lock: counts of heaps up to when they became bare */
