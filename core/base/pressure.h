@@ -148,7 +148,7 @@ size_t reclaim_clean_most(void);
  * of `heap`, if it is not NULL, go first, since each keeps the pages around it from serving a
  * longer one. The steps are those of shard_make_room. */
 struct heap;
-bool reclaim_make_room(struct heap *heap, unsigned shard, unsigned step);
+bool reclaim_make_room(struct heap *heap, unsigned step);
 
 /* Called in slow paths, without locks: does a little of what the engine has to do. */
 void reclaim_tick(uint64_t now_ms);

@@ -31,10 +31,10 @@ static void charge(size_t bytes)
     ATOMIC_STORE_RELAXED(&paid_until, time - left + size_min(bytes, left));
 }
 
-bool reclaim_make_room(struct heap *heap, unsigned shard, unsigned step)
+bool reclaim_make_room(struct heap *heap, unsigned step)
 {
     bool made = step == 0 && heap && heap_flush_singles(heap);
-    made |= shard_make_room(shard, step);
+    made |= shard_make_room(step);
     if (made)
         charge(UNIT_SIZE);
     return made;
@@ -45,7 +45,7 @@ static SLOW_PATH size_t empty_caches(void)
 {
     struct heap *heap = heap_of_thread();
     for (unsigned step = 0; heap && step < SHARD_ROOM_STEPS; step++)
-        reclaim_make_room(heap, heap->shard, step);
+        reclaim_make_room(heap, step);
     return page_heap_stats().dirty_free_pages * PAGE_SIZE;
 }
 

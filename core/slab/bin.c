@@ -20,10 +20,11 @@ unsigned bin_fullness(const struct slab *slab)
            (quarters > slab->blocks * 3u) + (slab->free_blocks == slab->blocks);
 }
 
-static void set_kept(struct bin *bin, uint32_t kept)
+static void set_kept(struct bin *bin, const struct slab *slab, uint32_t kept)
 {
     ATOMIC_STORE_RELAXED(&bin->kept, kept);
     bin->kept_unused = (uint32_t)size_min(bin->kept_unused, kept);
+    transfer_note_stock(bin, slab->shard, slab->size_class);
 }
 
 /* Lock held. */
@@ -31,7 +32,7 @@ static void unlist(struct bin *bin, struct slab *slab)
 {
     list_remove(&slab->by_fullness);
     if (slab->fullness == FULLNESS_EMPTY)
-        set_kept(bin, bin->kept - 1);
+        set_kept(bin, slab, bin->kept - 1);
 }
 
 void bin_relist(struct bin *bin, struct slab *slab)
@@ -47,7 +48,7 @@ void bin_relist(struct bin *bin, struct slab *slab)
         return;
     list_push(&bin->slabs[fullness], &slab->by_fullness);
     if (fullness == FULLNESS_EMPTY)
-        set_kept(bin, bin->kept + 1);
+        set_kept(bin, slab, bin->kept + 1);
 }
 
 /* The fullest slab with free blocks; unless `allow_fresh`, with some below its watermark, as most
@@ -70,7 +71,9 @@ static struct slab *fullest(struct bin *bin, bool allow_fresh)
 
 uint64_t bin_listed_blocks(const struct bin *bin)
 {
-    return bin->free_blocks - bin->kept * (uint64_t)bin->slab_blocks;
+    const struct list_node *empty = bin->slabs[FULLNESS_EMPTY].first;
+    uint64_t blocks = empty ? CONTAINER_OF(empty, struct slab, by_fullness)->blocks : 0;
+    return bin->free_blocks - bin->kept * blocks;
 }
 
 void bin_lower_bounds(struct bin *bin)
@@ -177,7 +180,6 @@ static void attach(struct bin *bin, struct slab *slab)
 {
     COUNTER_ADD(&bin->slab_count, 1);
     slab->attached = true;
-    bin->slab_blocks = slab->blocks;
     bin->newest = slab;
     COUNTER_ADD(&bin->free_blocks, slab->free_blocks);
     bin_relist(bin, slab);
@@ -294,7 +296,7 @@ static struct slab *slab_of(const void *block, unsigned size_class)
 bool bin_has_excess(const struct bin *bin, unsigned size_class)
 {
     const struct size_class *layout = &size_classes[size_class];
-    size_t used = (size_t)bin->slab_count * bin->slab_blocks - bin->free_blocks;
+    size_t used = (size_t)bin->slab_count * slab_blocks_of(size_class) - bin->free_blocks;
     size_t more = bin_listed_blocks(bin) - bin->free_swept;
     return more * layout->size > pressure_keep(used * layout->size);
 }

@@ -48,7 +48,6 @@ struct bin {
     uint32_t kept_unused; /* lock: least of `kept` since the last tick */
     uint16_t keep;        /* lock: how many slabs may be kept */
     uint16_t missed;      /* lock: slabs given away beyond `keep`, since the last tick; saturates */
-    uint16_t slab_blocks; /* lock: blocks in each slab, once there was one */
     uint8_t loans;        /* atomic relaxed, any thread: see bin_may_borrow */
     uint8_t sweeping;     /* written under lock, read by any thread: an enum sweep */
     uint64_t remote_blocks; /* atomic relaxed, any thread: returned by other shards */

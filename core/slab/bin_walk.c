@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "slab/shard.h"
+#include "slab/transfer.h"
 
 /* The bin's next slab in the superslab, from `*unit` on; NULL: none. */
 static struct slab *next_slab(
@@ -38,7 +39,6 @@ static void reattach(struct bin *bin, struct slab *slab)
     slab->by_fullness.link = NULL;
     bin_relist(bin, slab);
     COUNTER_ADD(&bin->slab_count, 1);
-    bin->slab_blocks = slab->blocks;
     COUNTER_ADD(&bin->free_blocks, slab->free_blocks);
 }
 
@@ -54,4 +54,5 @@ void bin_repair(unsigned number)
     ATOMIC_STORE_RELAXED(&bin->free_blocks, 0);
     bin_for_each_slab(number / CLASS_COUNT, number % CLASS_COUNT, reattach);
     bin->free_swept = bin->free_unused = bin_listed_blocks(bin);
+    transfer_note_stock(bin, number / CLASS_COUNT, number % CLASS_COUNT);
 }

@@ -83,7 +83,7 @@ void slab_clear(void *block, size_t size, unsigned state)
     const struct slab *slab = slab_lookup(block);
     if (state == BLOCK_UNUSED && slab->clean)
         return;
-    if (state == BLOCK_UNUSED && !ATOMIC_LOAD_RELAXED(&slab->purged_once))
+    if (state == BLOCK_UNUSED)
         clear_dirty_pages(slab, block, size);
     else
         clear_piece(block, round_up(size, sizeof(uint64_t)), size);

@@ -90,8 +90,8 @@ bool shard_prepare_samples(void)
     return true;
 }
 
-bool shard_make_room(unsigned shard, unsigned step)
+bool shard_make_room(unsigned step)
 {
     bool drained = step == 1 && transfer_drain(TRANSFER_DRAIN_MAX);
-    return sweep_empties(shard) || drained;
+    return sweep_empties() || drained;
 }

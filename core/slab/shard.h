@@ -32,8 +32,8 @@ struct shard {
  * thread that has the number of a shard may use it. */
 extern struct shard *shard_table[ALL_SHARDS_MAX];
 
-/* Prepares the shard of samples (slab_samples): the first index past the heaps' shards. After this
- * call no heap gets a new shard. False: there is no memory. */
+/* Prepares the shard of samples (slab_samples_shard): the first index past the heaps' shards. After
+ * this call no heap gets a new shard. False: there is no memory. */
 bool shard_prepare_samples(void);
 
 /* Spreads the heaps made from now on over `count` shards. */
@@ -66,10 +66,10 @@ ALWAYS_INLINE struct bin *bin_at(unsigned number)
     return bin_of(number / CLASS_COUNT, number % CLASS_COUNT);
 }
 
-/* Before memory is mapped or taken anew for one class of the shard, each step gives the page heap
- * some memory cached for others: the cheapest first, and never so much that a caller would notice
- * the time. True: it gave some. */
+/* Before memory is mapped or taken anew for one class, each step gives the page heap some memory
+ * cached for others, the cheapest first: empty slabs, and then stacked blocks, too. True: it gave
+ * some. */
 enum { SHARD_ROOM_STEPS = 2 };
-bool shard_make_room(unsigned shard, unsigned step);
+bool shard_make_room(unsigned step);
 
 #endif

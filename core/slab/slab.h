@@ -33,7 +33,6 @@ struct slab {
     uint8_t shard;               /* const */
     bool attached;               /* to the bin; else a thread makes, resizes or ends it */
     bool clean;                  /* const: all pages read as zero at its creation */
-    bool purged_once;            /* atomic relaxed: some pages were purged since its creation */
     uint8_t fullness;            /* the bin's list that it is on: 0 is the fullest */
     uint16_t blocks;             /* const */
     uint16_t free_blocks;

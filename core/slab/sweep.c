@@ -6,6 +6,7 @@
 #include "os/fatal.h"
 #include "os/os.h"
 #include "slab/shard.h"
+#include "slab/transfer.h"
 #include "span/page_heap.h"
 
 /* ---- Pages inside slabs ---------------------------------------------------------------------- */
@@ -72,7 +73,6 @@ static SLOW_PATH bool purge_slab_run(struct bin *bin, struct slab *slab, bool as
     unsigned count = rest ? bits_lowest(rest) : 64 - first;
     count = (unsigned)size_min(count, size_max(PURGE_STEP / grain, 1));
     size_t length = count * grain;
-    ATOMIC_STORE_RELAXED(&slab->purged_once, true);
     set_blocks_of(bin, slab, start, length, false);
     lock_release(&bin->lock);
     bool purged = page_heap_purge_pages(slab->superslab, slab->base + start, length, asked);
@@ -176,13 +176,13 @@ static size_t release_empties(struct bin *bin, unsigned size_class)
     return bytes_of_slabs(count, size_class);
 }
 
-bool sweep_empties(unsigned shard)
+bool sweep_empties(void)
 {
-    unsigned bins = shard_places(), number = shard * CLASS_COUNT;
     size_t bytes = 0;
-    for (unsigned i = 0; i < bins && bytes < REGION_SIZE; i++) {
-        bytes += release_empties(bin_at(number), number % CLASS_COUNT);
-        number = number + 1 < bins ? number + 1 : 0;
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+        uint64_t shards = ATOMIC_LOAD_RELAXED(&transfer_stocked[size_class]);
+        for (; shards && bytes < REGION_SIZE; shards &= shards - 1)
+            bytes += release_empties(bin_of(bits_lowest(shards), size_class), size_class);
     }
     return bytes != 0;
 }

@@ -25,9 +25,9 @@ void sweep_look(unsigned bin, bool grown);
 /* Gives a part of that back, about `bytes` of pages at most; true: there is more. */
 bool sweep_step(unsigned bin, size_t bytes);
 
-/* Gives empty slabs of all bins to the page heap, the shard's first, until they add up to a
- * superslab. True: there were some. */
-bool sweep_empties(unsigned shard);
+/* Gives empty slabs of all bins to the page heap, until they add up to a superslab. True: there
+ * were some. */
+bool sweep_empties(void);
 
 /* Gives back empty slabs, and up to `bytes` of whole free pages inside the others, the emptiest
  * first; SIZE_MAX: all. Returns bytes. */

@@ -13,9 +13,7 @@
 #include "slab/bin.h"
 #include "slab/shard.h"
 
-/* A bit a shard for each class: the shard's cache may hold blocks. Set and cleared with the lock of
- * the bin, read without. */
-static uint64_t stocked[CLASS_COUNT];
+uint64_t transfer_stocked[CLASS_COUNT];
 
 static bool closed; /* atomic relaxed, any thread */
 
@@ -91,12 +89,17 @@ static SLOW_PATH void grow_stack(struct bin *bin, unsigned wanted)
         metadata_free(left, left_slots * sizeof *left);
 }
 
-/* Notes that the shard has blocks of the class. Lock held, and before they are counted. */
-static void stock(unsigned shard, unsigned size_class)
+void transfer_note_stock(const struct bin *bin, unsigned shard, unsigned size_class)
 {
-    uint64_t bit = (uint64_t)1 << shard;
-    if (!(ATOMIC_LOAD_RELAXED(&stocked[size_class]) & bit))
-        __atomic_fetch_or(&stocked[size_class], bit, __ATOMIC_RELAXED);
+    /* Bins of samples have neither. */
+    if (shard >= SHARD_MAX)
+        return;
+    uint64_t *bits = &transfer_stocked[size_class], bit = (uint64_t)1 << shard;
+    bool stocked = bin->stacked || bin->kept, was = (ATOMIC_LOAD_RELAXED(bits) & bit) != 0;
+    if (stocked && !was)
+        __atomic_fetch_or(bits, bit, __ATOMIC_RELAXED);
+    else if (!stocked && was)
+        __atomic_fetch_and(bits, ~bit, __ATOMIC_RELAXED);
 }
 
 unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsigned count)
@@ -114,10 +117,11 @@ unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsi
 static unsigned take_stacked(unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
     struct bin *bin = bin_of(shard, size_class);
+    if (!blocks_in(bin) && ATOMIC_LOAD_RELAXED(&bin->kept))
+        return 0;
     lock_acquire(&bin->lock);
     count = transfer_take(bin, size_class, blocks, count);
-    if (!bin->stacked)
-        __atomic_fetch_and(&stocked[size_class], ~((uint64_t)1 << shard), __ATOMIC_RELAXED);
+    transfer_note_stock(bin, shard, size_class);
     lock_release(&bin->lock);
     return count;
 }
@@ -156,12 +160,11 @@ static unsigned put(unsigned shard, unsigned size_class, void *const *blocks, un
     most = (unsigned)size_min(most, bin->stack_slots);
     count = (unsigned)size_min(count, most > held ? most - held : 0);
     poison_blocks(blocks, count, size_classes[size_class].size);
-    if (count) {
+    if (count)
         memcpy(bin->stack + held, blocks, count * sizeof *blocks);
-        stock(shard, size_class);
-    }
     KEEP_STORE_ORDER();
     set_count(bin, held + count);
+    transfer_note_stock(bin, shard, size_class);
     lock_release(&bin->lock);
     if (held + count > most / 2 || POLICY(background))
         pressure_arm();
@@ -192,7 +195,7 @@ unsigned transfer_put(unsigned shard, unsigned size_class, void *const *blocks, 
 unsigned transfer_take_from_others(
     unsigned shard, unsigned size_class, void **blocks, unsigned count)
 {
-    uint64_t others = ATOMIC_LOAD_RELAXED(&stocked[size_class]) & ~((uint64_t)1 << shard);
+    uint64_t others = ATOMIC_LOAD_RELAXED(&transfer_stocked[size_class]) & ~((uint64_t)1 << shard);
     while (others) {
         /* The next shard behind this one, so that not all ask the same. */
         uint64_t behind = others & ~(((uint64_t)2 << shard) - 1);
@@ -279,7 +282,7 @@ bool transfer_drain(size_t most)
     /* The twins, which are short, come last. */
     for (unsigned left = CLASS_COUNT - 1; left > 0; left--) {
         unsigned size_class = left > TWINS ? left - TWINS : SIZE_COUNT + left;
-        uint64_t shards = ATOMIC_LOAD_RELAXED(&stocked[size_class]);
+        uint64_t shards = ATOMIC_LOAD_RELAXED(&transfer_stocked[size_class]);
         for (; shards && total < most; shards &= shards - 1)
             total += drain_all(bits_lowest(shards), size_class);
     }

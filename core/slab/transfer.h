@@ -48,6 +48,13 @@ unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsi
 unsigned transfer_take_from_others(
     unsigned shard, unsigned size_class, void **blocks, unsigned count);
 
+/* A bit a shard for each class: its bin may have stacked blocks, or keep empty slabs. Written with
+ * the lock of the bin, read without. */
+extern uint64_t transfer_stocked[CLASS_COUNT];
+
+/* Sets the bit, or clears it, after the bin's blocks or slabs have changed. Its lock is held. */
+void transfer_note_stock(const struct bin *bin, unsigned shard, unsigned size_class);
+
 /* True if a transfer cache of the class, of any shard, holds the block. */
 SLOW_PATH bool transfer_holds(unsigned size_class, const void *block);
 

@@ -340,14 +340,10 @@ unsigned heap_take(
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
-        if (reclaim_make_room(heap, shard, step))
+        if (reclaim_make_room(heap, step))
             got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);
-    if (UNLIKELY(!got)) {
-        reclaim_everything();
-        got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_MAP);
-    }
     return got;
 }
 

@@ -64,15 +64,15 @@ STEPS = (
      "the child uses what a thread of the parent cached"),
     ("slab/slab.c", "(uint16_t)bitmap_count_range(slab->free, 0, slab->blocks);",
      "slab->free_blocks;", "the child does not count the free blocks of a slab"),
-    ("slab/transfer.c", "        memcpy(bin->stack + held, blocks, count * sizeof *blocks);\n"
-     "        stock(shard, size_class);\n    }\n"
-     "    KEEP_STORE_ORDER();\n    set_count(bin, held + count);\n",
-     "        set_count(bin, held + count);\n"
-     "        memcpy(bin->stack + held, blocks, count * sizeof *blocks);\n"
-     "        stock(shard, size_class);\n    }\n",
+    ("slab/transfer.c", "    if (count)\n        memcpy(bin->stack + held, blocks, count * "
+     "sizeof *blocks);\n    KEEP_STORE_ORDER();\n    set_count(bin, held + count);\n",
+     "    set_count(bin, held + count);\n    if (count)\n"
+     "        memcpy(bin->stack + held, blocks, count * sizeof *blocks);\n",
      "the child finds blocks in the transfer cache that are not there yet"),
-    ("slab/transfer.c", "    if (!bin->stacked)\n        __atomic_fetch_and",
-     "        __atomic_fetch_and", "a drain passes by a cache that got blocks meanwhile"),
+    ("slab/transfer.c", "bin->stacked || bin->kept", "bin->kept",
+     "a drain passes by a cache that got blocks meanwhile"),
+    ("slab/transfer.c", "bin->stacked || bin->kept", "bin->stacked",
+     "empty slabs stay where nobody looks for them"),
     ("slab/transfer.c", "    if (left_slots)\n", "    if (left)\n",
      "the child gives back a record whose size it does not know"),
     ("map/metadata.c", "    freed->next = *list;\n    KEEP_STORE_ORDER();\n    *list = freed;\n",

@@ -70,7 +70,7 @@ static unsigned used_blocks(void)
     unsigned used = 0;
     for (unsigned size_class = 1; size_class <= SIZE_COUNT; size_class++) {
         struct bin *bin = bin_of(HARDENED_SHARD, size_class);
-        used += bin->slab_count * bin->slab_blocks - bin->free_blocks;
+        used += bin->slab_count * slab_blocks_of(size_class) - bin->free_blocks;
     }
     return used;
 }

@@ -157,6 +157,29 @@ static void ticks_drain_what_lay_unused(void **state)
     assert_int_equal(bin_of(0, class)->slab_count, 0);
 }
 
+/* The bit of a shard is set while its stack has blocks or its bin keeps empty slabs. */
+static void a_bit_tells_who_has_something(void **state)
+{
+    (void)state;
+    unsigned class = size_class_of(704);
+    struct bin *bin = bin_of(0, class);
+    const uint64_t *stocked = &transfer_stocked[class];
+    transfer_drain(SIZE_MAX);
+    assert_int_equal(*stocked, 0);
+    refill(class, 1);
+    bin->keep = 1;
+    assert_int_equal(transfer_put(0, class, held, 1), 1);
+    assert_int_equal(*stocked, 1);
+    assert_true(transfer_drain(SIZE_MAX));
+    assert_int_equal(bin->kept, 1);
+    assert_int_equal(*stocked, 1);
+    assert_int_equal(transfer_take_from_others(1, class, held, 1), 0);
+    assert_true(shard_make_room(0));
+    assert_int_equal(bin->slab_count, 0);
+    assert_int_equal(*stocked, 0);
+    assert_false(shard_make_room(1));
+}
+
 /* A second copy of a block that left the cache with its slab is a double free, not a crash. */
 static void drain_again(void *block)
 {
@@ -257,6 +280,7 @@ int main(void)
         cmocka_unit_test(what_nobody_asks_for_goes_to_the_bins),
         cmocka_unit_test(single_blocks_have_room_where_much_is_in_use),
         cmocka_unit_test(ticks_drain_what_lay_unused),
+        cmocka_unit_test(a_bit_tells_who_has_something),
         cmocka_unit_test(a_block_without_a_slab_is_named),
         cmocka_unit_test(growth_takes_from_other_caches),
         cmocka_unit_test(misuse_is_named),

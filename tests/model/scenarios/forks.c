@@ -125,7 +125,7 @@ static void use_empties(void)
         unsigned got = bin_refill(0, size_class, taken, ARRAY_LENGTH(taken), 1, REFILL_MAP);
         bin_flush(0, size_class, taken, got);
     }
-    shard_make_room(0, 0);
+    shard_make_room(0);
 }
 
 static void use_transfer(void)

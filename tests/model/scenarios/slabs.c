@@ -239,7 +239,7 @@ static void one_is_about_to_be_kept(void)
 
 static void make_room(void)
 {
-    shard_make_room(0, 0);
+    shard_make_room(0);
 }
 
 static void two_ticks_of_sweep(void)
