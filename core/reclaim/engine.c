@@ -32,9 +32,9 @@ static size_t share(size_t unused_bytes, size_t used_bytes)
 
 /* Looks at page heap and BigCache, which have one budget: the BigCache gives first, since that
  * costs the least. */
-static void look_at_pages(unsigned at, bool growth)
+static void look_at_pages(unsigned at)
 {
-    (void)at, (void)growth;
+    (void)at;
     size_t unused = page_heap_unused_pages(IDLE_SINCE_TICK) * PAGE_SIZE;
     size_t unused_cached = big_cache_unused(IDLE_SINCE_TICK);
     struct page_heap_stats stats = page_heap_stats();
@@ -75,9 +75,9 @@ static size_t give_pages(size_t bytes)
 
 /* ---- The other rows -------------------------------------------------------------------------- */
 
-static void look_at_heaps(unsigned at, bool growth)
+static void look_at_heaps(unsigned at)
 {
-    (void)at, (void)growth;
+    (void)at;
     idle_look();
 }
 
@@ -94,9 +94,9 @@ static size_t give_heaps(size_t bytes)
     return 0;
 }
 
-static void look_at_pool(unsigned at, bool growth)
+static void look_at_pool(unsigned at)
 {
-    (void)at, (void)growth;
+    (void)at;
     trace_give_back();
     registry_look_at_pool();
 }
@@ -113,12 +113,6 @@ static size_t give_pool(size_t bytes)
     trace_give_back();
     registry_flush_pool();
     return 0;
-}
-
-static void look_at_transfer(unsigned at, bool growth)
-{
-    (void)growth;
-    transfer_look(at);
 }
 
 static bool step_in_transfer(unsigned at, size_t bytes)
@@ -139,13 +133,13 @@ static size_t give_transfers(size_t bytes)
 /* A kind of place that has memory to give. */
 static const struct {
     bool (*may)(unsigned at);                /* has any; NULL: there is one place, which has */
-    void (*look)(unsigned at, bool growth);  /* decides what goes */
+    void (*look)(unsigned at);               /* decides what goes */
     bool (*step)(unsigned at, size_t bytes); /* a little of it goes; false: no more is left */
     size_t (*give)(size_t bytes);            /* bytes that went to the system */
 } givers[GIVERS] = {
     [GIVER_HEAPS] = {NULL, look_at_heaps, step_in_heaps, give_heaps},
     [GIVER_POOL] = {NULL, look_at_pool, step_in_pool, give_pool},
-    [GIVER_TRANSFERS] = {transfer_may, look_at_transfer, step_in_transfer, give_transfers},
+    [GIVER_TRANSFERS] = {transfer_may, transfer_look, step_in_transfer, give_transfers},
     [GIVER_BINS] = {sweep_may, sweep_look, sweep_step, sweep_purge},
     [GIVER_PAGES] = {NULL, look_at_pages, step_in_pages, give_pages},
 };
@@ -176,12 +170,10 @@ size_t reclaim_everything(void)
 /* ---- The hand -------------------------------------------------------------------------------- */
 
 /* Where the hand is: the row, GIVERS while it rests, the place in the row, and how often it has
- * looked or taken a step there. `grown`: the round is one of bins, since memory grew. For the
- * thread that the engine works in; and for another one if a signal handler has interrupted that and
- * forked, in the child. */
+ * looked or taken a step there. For the thread that the engine works in; and for another one if a
+ * signal handler has interrupted that and forked, in the child. */
 static enum giver row = GIVERS;
 static unsigned place, steps;
-static bool grown;
 
 static uint64_t round_ms; /* atomic relaxed, any thread: when the last round began */
 
@@ -202,26 +194,18 @@ static void go_to(enum giver to)
     steps = 0;
 }
 
-enum round engine_begin(uint64_t now_ms)
+bool engine_begin(uint64_t now_ms)
 {
-    if (row < GIVERS)
-        return ROUND_NONE;
-    if (is_time(now_ms)) {
-        ATOMIC_STORE_RELAXED(&round_ms, now_ms);
-        /* Before the looks at free memory: later frees arm anew. */
-        pressure_begin_round();
-        background_try_again();
-        limit_tick(now_ms);
-        growth_begin_round();
-        grown = false;
-        go_to(GIVER_HEAPS);
-        return ROUND_IDLE;
-    }
-    if (!growth_has_come(true))
-        return ROUND_NONE;
-    grown = true;
-    go_to(GIVER_BINS);
-    return ROUND_GROWTH;
+    if (row < GIVERS || !is_time(now_ms))
+        return false;
+    ATOMIC_STORE_RELAXED(&round_ms, now_ms);
+    /* Before the looks at free memory: later frees arm anew. */
+    pressure_begin_round();
+    background_try_again();
+    limit_tick(now_ms);
+    growth_begin_round();
+    go_to(GIVER_HEAPS);
+    return true;
 }
 
 /* Goes to the next place that may have something, and looks at it. False: there is none in the
@@ -233,11 +217,11 @@ static bool look(void)
         if (here >= GIVERS)
             return false;
         if (place >= places(here)) {
-            go_to(grown ? GIVERS : here + 1);
+            go_to(here + 1);
         } else if (givers[here].may && !givers[here].may(place)) {
             place++;
         } else {
-            givers[here].look(place, grown);
+            givers[here].look(place);
             return true;
         }
     }
@@ -295,7 +279,7 @@ uint64_t engine_work(uint64_t now_ms, uint64_t budget)
 
 uint64_t engine_wait_ms(uint64_t now_ms)
 {
-    if (ATOMIC_LOAD_RELAXED(&pressure_engine) != ENGINE_RESTS || growth_has_come(false))
+    if (ATOMIC_LOAD_RELAXED(&pressure_engine) != ENGINE_RESTS)
         return 0;
     uint64_t passed = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&round_ms));
     return delay_ms() - size_min(delay_ms(), passed);
@@ -309,7 +293,7 @@ void reclaim_tick(uint64_t now_ms)
     if (UNLIKELY(POLICY(background)) && background_works())
         return;
     bool rests = ATOMIC_LOAD_RELAXED(&pressure_engine) == ENGINE_RESTS;
-    if (rests && !is_time(now_ms) && !growth_has_come(false))
+    if (rests && !is_time(now_ms))
         return;
     /* Not for ever where the clock was set back. */
     uint64_t rest = ATOMIC_LOAD_RELAXED(&rest_ns) - os_clock_ns();

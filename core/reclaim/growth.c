@@ -11,11 +11,10 @@
 #include "trace/trace.h"
 
 /* All atomic relaxed, any thread. */
-static size_t grown_bytes;    /* since the last purge for growth */
-static size_t owed_bytes;     /* taken since the last look at `height` */
-static size_t height;         /* the most bytes that were resident in this round of the engine */
-static uint64_t paid_until;   /* the bytes that may have gone for others: see payable */
-static bool grew_while_armed; /* since the last growth_has_come */
+static size_t grown_bytes;  /* since the last purge for growth */
+static size_t owed_bytes;   /* taken since the last look at `height` */
+static size_t height;       /* the most bytes that were resident in this round of the engine */
+static uint64_t paid_until; /* the bytes that may have gone for others: see payable */
 
 /* How many bytes may go for others now: PAID_A_MS with each millisecond, and PAID_MOST at once,
  * which is why `paid_until` runs after the clock. */
@@ -54,8 +53,6 @@ void reclaim_before_growth(size_t bytes, bool big)
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     ATOMIC_STORE_RELAXED(&pressure_used_bytes, used);
-    if (pressure_is_armed())
-        ATOMIC_STORE_RELAXED(&grew_while_armed, true);
     size_t grown = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
     /* From then on, memory that still lies free counts as not needed: a small part of it, so that
      * resident memory grows little. */
@@ -150,12 +147,4 @@ size_t reclaim_clean_most(void)
         return SIZE_MAX;
     size_t high = ATOMIC_LOAD_RELAXED(&height);
     return high - size_min(resident(), high);
-}
-
-bool growth_has_come(bool take)
-{
-    bool grew = ATOMIC_LOAD_RELAXED(&grew_while_armed);
-    if (grew && take)
-        ATOMIC_STORE_RELAXED(&grew_while_armed, false);
-    return grew;
 }

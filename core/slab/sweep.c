@@ -204,7 +204,7 @@ static void detach_unneeded(struct bin *bin, unsigned size_class, struct list *g
     bin->missed = 0;
 }
 
-void sweep_look(unsigned number, bool grown)
+void sweep_look(unsigned number)
 {
     struct bin *bin = bin_at(number);
     unsigned size_class = number % CLASS_COUNT;
@@ -212,16 +212,13 @@ void sweep_look(unsigned number, bool grown)
     lock_acquire(&bin->lock);
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
     size_t bytes = unused * size_classes[size_class].size;
-    bool idle = bytes > size_max(SWEEP_IDLE_MIN, pressure_kept_bytes());
-    bool excess = bin_has_excess(bin, size_class);
-    if (!bin->sweeping && (grown ? excess : idle))
+    if (!bin->sweeping && bytes > size_max(SWEEP_IDLE_MIN, pressure_kept_bytes()))
         ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
-    if (!grown) {
-        bin->free_unused = bin_listed_blocks(bin);
-        detach_unneeded(bin, size_class, &gone);
-    }
+    bin->free_unused = bin_listed_blocks(bin);
     /* Empty slabs may stay unneeded: the hand has to come again, if it would take them. */
-    bool arm = excess || bytes_of_slabs(bin->kept, size_class) > pressure_kept_bytes();
+    bool arm = bin_has_excess(bin, size_class);
+    detach_unneeded(bin, size_class, &gone);
+    arm |= bytes_of_slabs(bin->kept, size_class) > pressure_kept_bytes();
     lock_release(&bin->lock);
     bin_destroy(&gone);
     if (arm)

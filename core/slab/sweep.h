@@ -17,10 +17,9 @@
 bool sweep_may(unsigned bin);
 
 /* The hand comes by the bin (reclaim/engine.h): empty slabs that it did not need since go to the
- * page heap, and it is decided whether free pages inside others go. `grown`: memory was mapped
- * while much lay free, and all free pages go if the bin has an excess. Arms the purge if it has
- * much more free than after its last sweep, or keeps empty slabs. */
-void sweep_look(unsigned bin, bool grown);
+ * page heap, and it is decided whether free pages inside others go. Arms the purge if it has much
+ * more free than after its last sweep, or keeps empty slabs. */
+void sweep_look(unsigned bin);
 
 /* Gives a part of that back, about `bytes` of pages at most; true: there is more. */
 bool sweep_step(unsigned bin, size_t bytes);

@@ -75,23 +75,21 @@ static void check_left(size_t expected)
     CHECK(dirty_bytes() <= expected && dirty_bytes() + SUPERSLAB_PAGES * PAGE_SIZE > expected);
 }
 
-/* Ends the round that may be under way, and begins one if there is a reason to. */
-static enum round begin(uint64_t now_ms)
+/* Ends the round that may be under way, and begins one if it is time. */
+static bool begin(uint64_t now_ms)
 {
     while (engine_step(MIB))
         continue;
     return engine_begin(now_ms);
 }
 
-/* A whole round, if it is time: true. One of growth from before comes first. */
+/* A whole round, if it is time: true. */
 static bool tick(uint64_t now_ms)
 {
-    enum round round = begin(now_ms);
-    if (round == ROUND_GROWTH)
-        round = begin(now_ms);
+    bool begun = begin(now_ms);
     while (engine_step(MIB))
         continue;
-    return round == ROUND_IDLE;
+    return begun;
 }
 
 /* Nothing goes at the moment it is freed; the purge is armed when more lies free than the policy
@@ -471,32 +469,17 @@ static void steps_are_short(void **state)
     CHECK(resident() - before < 16 * MIB);
 }
 
-/* Growth while much lies free is told to the bins. */
-static void growth_ticks_while_armed(void **state)
-{
-    (void)state;
-    uint64_t now_ms = os_clock_ms() + 6 * 3600000;
-    tick(now_ms);
-    begin(now_ms); /* growth from before */
-    reclaim_before_growth(1, false);
-    assert_int_equal(begin(now_ms), ROUND_NONE);
-    pressure_arm();
-    reclaim_before_growth(1, false);
-    assert_int_equal(begin(now_ms), ROUND_GROWTH);
-    assert_int_equal(begin(now_ms), ROUND_NONE);
-}
-
 /* A child of fork may have a clock that stands earlier. */
 static void a_clock_that_was_set_back_does_not_stop_ticks(void **state)
 {
     (void)state;
     policy.purge_delay_ms = 1000;
     uint64_t now_ms = os_clock_ms() + 7 * 3600000, before_ms = now_ms - 3 * 3600000;
-    assert_int_equal(begin(now_ms), ROUND_IDLE);
-    assert_int_equal(begin(now_ms - 1), ROUND_NONE);
-    assert_int_equal(begin(before_ms), ROUND_IDLE);
-    assert_int_equal(begin(before_ms + 999), ROUND_NONE);
-    assert_int_equal(begin(before_ms + 1000), ROUND_IDLE);
+    assert_true(begin(now_ms));
+    assert_false(begin(now_ms - 1));
+    assert_true(begin(before_ms));
+    assert_false(begin(before_ms + 999));
+    assert_true(begin(before_ms + 1000));
 }
 
 static int start(void **state)
@@ -522,7 +505,6 @@ int main(void)
         cmocka_unit_test(idle_memory_goes_by_halves),
         cmocka_unit_test(big_blocks_count_as_used),
         cmocka_unit_test(steps_are_short),
-        cmocka_unit_test(growth_ticks_while_armed),
         cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_ticks),
     };
     return cmocka_run_group_tests(tests, start, NULL);

@@ -244,8 +244,8 @@ static void make_room(void)
 
 static void two_ticks_of_sweep(void)
 {
-    look_at_bins(false);
-    look_at_bins(false);
+    look_at_bins();
+    look_at_bins();
     step_in_bins();
 }
 
