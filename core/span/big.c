@@ -131,9 +131,9 @@ static struct big *from_cache(unsigned part, size_t size, size_t alignment)
             reclaim_before_growth(big->mapped - dirty, true);
         return big;
     }
-    /* A block as long as the whole cache would use up mappings that serve others. What is made
-     * longer may move. */
-    if (size > (size_t)POLICY(big_cache_mib) * MIB || alignment > os_page_size() || os_is_watched())
+    /* A block longer than the whole cache would use up mappings that serve others; the page more
+     * that each has does not count. What is made longer may move. */
+    if (size / MIB > (size_t)POLICY(big_cache_mib) || alignment > os_page_size() || os_is_watched())
         return NULL;
     big = big_cache_take_shorter(part, size);
     if (!big)
