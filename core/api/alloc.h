@@ -112,18 +112,34 @@ ALWAYS_INLINE bool is_long(size_t size)
     return UNLIKELY(size > TINY_MAX) && size > SHORT_MAX;
 }
 
-ALWAYS_INLINE void *alloc(size_t size)
+/* The hit paths of malloc and new, for short sizes and for long ones. They go on by jumps alone, so
+ * that the stack of a sample begins at their caller: to `miss`, and from the first to `longer`. */
+ALWAYS_INLINE void *alloc_short_or(
+    size_t size, void *(*longer)(size_t, struct heap_front *), void *(*miss)(size_t))
 {
-    if (HARDENED)
-        return hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC);
     struct heap_front *heap = thread_heap;
     if (is_long(size))
-        return alloc_long(size, heap);
+        return longer(size, heap);
     bool due = false;
     void *block = alloc_hit(heap, size, &due);
     if (UNLIKELY(due))
         return alloc_due(block, size, MIN_ALIGNMENT, false);
-    return LIKELY(block != NULL) ? block : alloc_slow(size);
+    return LIKELY(block != NULL) ? block : miss(size);
+}
+
+ALWAYS_INLINE void *alloc_long_or(size_t size, struct heap_front *heap, void *(*miss)(size_t))
+{
+    bool due = false;
+    void *block = magazine_pop_long(heap, front_class(heap, size), &due);
+    if (UNLIKELY(due))
+        return alloc_due(block, size, MIN_ALIGNMENT, false);
+    return LIKELY(block != NULL) ? block : miss(size);
+}
+
+ALWAYS_INLINE void *alloc(size_t size)
+{
+    return HARDENED ? hardened_alloc(size, MIN_ALIGNMENT, FORM_MALLOC)
+                    : alloc_short_or(size, alloc_long, alloc_slow);
 }
 
 /* The index of the block's class in the class map, if below `classes_limit`. The heap may change

@@ -5,11 +5,7 @@
 
 HOT_ENTRY void *alloc_long(size_t size, struct heap_front *heap)
 {
-    bool due = false;
-    void *block = magazine_pop_long(heap, front_class(heap, size), &due);
-    if (UNLIKELY(due))
-        return alloc_due(block, size, MIN_ALIGNMENT, false);
-    return LIKELY(block != NULL) ? block : alloc_slow(size);
+    return alloc_long_or(size, heap, alloc_slow);
 }
 
 HOT_ENTRY void free_long(void *block, struct heap_front *heap)

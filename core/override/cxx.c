@@ -107,28 +107,14 @@ static SLOW_PATH void *new_slow(size_t size, size_t alignment, enum form form)
     }
 }
 
-/* As alloc_long; it goes on by jumps alone, so that the stack of a sample begins at its caller. */
-static __attribute__((noinline)) void *new_long(size_t size, struct heap_front *heap)
+static __attribute__((noinline)) void *new_missed(size_t size)
 {
-    bool due = false;
-    void *block = magazine_pop_long(heap, front_class(heap, size), &due);
-    if (UNLIKELY(due))
-        return alloc_due(block, size, MIN_ALIGNMENT, false);
-    return LIKELY(block != NULL) ? block : new_slow(size, MIN_ALIGNMENT, FORM_NEW);
+    return new_slow(size, MIN_ALIGNMENT, FORM_NEW);
 }
 
-ALWAYS_INLINE void *new_block(size_t size)
+static __attribute__((noinline)) void *new_long(size_t size, struct heap_front *heap)
 {
-    if (HARDENED)
-        return new_slow(size, MIN_ALIGNMENT, FORM_NEW);
-    struct heap_front *heap = thread_heap;
-    if (is_long(size))
-        return new_long(size, heap);
-    bool due = false;
-    void *block = alloc_hit(heap, size, &due);
-    if (UNLIKELY(due))
-        return alloc_due(block, size, MIN_ALIGNMENT, false);
-    return LIKELY(block != NULL) ? block : new_slow(size, MIN_ALIGNMENT, FORM_NEW);
+    return alloc_long_or(size, heap, new_missed);
 }
 
 ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
@@ -142,7 +128,7 @@ ALWAYS_INLINE void *new_aligned(size_t size, size_t alignment)
 
 OPERATOR HOT_ENTRY void *_Znwm(size_t size)
 {
-    return new_block(size);
+    return HARDENED ? new_missed(size) : alloc_short_or(size, new_long, new_missed);
 }
 
 OPERATOR void *_ZnwmSt11align_val_t(size_t size, size_t alignment)
