@@ -330,13 +330,19 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
+/* Takes blocks that were handed out before. */
+static unsigned take_used(
+    unsigned shard, unsigned size_class, void **blocks, unsigned count, unsigned alignment)
+{
+    unsigned got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_USED);
+    return got || alignment > 1 ? got : transfer_take_from_others(shard, size_class, blocks, count);
+}
+
 unsigned heap_take(
     struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
     unsigned alignment)
 {
-    unsigned got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_USED);
-    if (!got && alignment <= 1)
-        got = transfer_take_from_others(shard, size_class, blocks, count);
+    unsigned got = take_used(shard, size_class, blocks, count, alignment);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
@@ -360,7 +366,7 @@ static unsigned refill(
     struct heap *heap, unsigned size_class, void **slots, unsigned count, bool allow_fresh)
 {
     unsigned got = allow_fresh ? heap_take(heap, heap->shard, size_class, slots, count, 1)
-                               : bin_refill(heap->shard, size_class, slots, count, 1, REFILL_USED);
+                               : take_used(heap->shard, size_class, slots, count, 1);
     prefetch_batch(slots, got);
     return got;
 }

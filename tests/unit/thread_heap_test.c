@@ -602,6 +602,34 @@ static void single_blocks_are_lent(void **state)
     heap_leave(mine);
 }
 
+/* Long blocks that a thread of another shard has freed come in batches, before fresh ones. */
+static void take_from_another_shard(void *argument)
+{
+    (void)argument;
+    enum { BLOCKS = 30 };
+    void *blocks[BLOCKS];
+    shard_init(2);
+    struct heap *mine = heap_enter();
+    unsigned size_class = size_class_of(12000), other = !mine->shard, got = 0, taken = 0,
+             refills = 0;
+    CHECK(shard_of_heap(other) == other);
+    heap_flush(mine, SIZE_MAX);
+    while (got < BLOCKS)
+        got += bin_refill(other, size_class, blocks + got, BLOCKS - got, 1, REFILL_MAP);
+    CHECK(transfer_put(other, size_class, blocks, BLOCKS) == BLOCKS);
+    for (; heap_refill(mine, size_class, false); refills++)
+        for (taken++; heap_pop(mine, size_class);)
+            taken++;
+    CHECK(taken == BLOCKS && refills < BLOCKS / 2);
+    heap_leave(mine);
+}
+
+static void long_blocks_come_from_other_shards_in_batches(void **state)
+{
+    (void)state;
+    unit_in_child(take_from_another_shard, NULL);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -628,6 +656,7 @@ int main(void)
         cmocka_unit_test(the_least_write_destroys_the_mark),
         cmocka_unit_test(double_frees_are_named),
         cmocka_unit_test(single_blocks_are_lent),
+        cmocka_unit_test(long_blocks_come_from_other_shards_in_batches),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }
