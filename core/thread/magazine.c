@@ -330,19 +330,20 @@ unsigned heap_cached_blocks(const struct heap *heap, unsigned size_class)
 
 /* ---- Refill and flush ------------------------------------------------------------------------ */
 
-/* Takes blocks that were handed out before. */
+/* Takes blocks that were handed out before; unless `others`, of this shard alone. */
 static unsigned take_used(
-    unsigned shard, unsigned size_class, void **blocks, unsigned count, unsigned alignment)
+    unsigned shard, unsigned size_class, void **blocks, unsigned count, unsigned alignment,
+    bool others)
 {
     unsigned got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_USED);
-    return got || alignment > 1 ? got : transfer_take_from_others(shard, size_class, blocks, count);
+    return got || !others ? got : transfer_take_from_others(shard, size_class, blocks, count);
 }
 
 unsigned heap_take(
     struct heap *heap, unsigned shard, unsigned size_class, void **blocks, unsigned count,
     unsigned alignment)
 {
-    unsigned got = take_used(shard, size_class, blocks, count, alignment);
+    unsigned got = take_used(shard, size_class, blocks, count, alignment, alignment <= 1);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
@@ -366,7 +367,9 @@ static unsigned refill(
     struct heap *heap, unsigned size_class, void **slots, unsigned count, bool allow_fresh)
 {
     unsigned got = allow_fresh ? heap_take(heap, heap->shard, size_class, slots, count, 1)
-                               : take_used(heap->shard, size_class, slots, count, 1);
+                               : take_used(
+                                     heap->shard, size_class, slots, count, 1,
+                                     !magazine_of(heap, size_class)->two_way);
     prefetch_batch(slots, got);
     return got;
 }
