@@ -12,6 +12,8 @@ PLATFORMS ?=
 TRY_FLAGS ?=
 SCALE_FLAGS ?=
 RESULTS ?= $(BUILD)/results
+# Ubuntu has a Rust that is new enough there (cmake/install-tools.sh). Any other comes first.
+export PATH := $(PATH):/usr/lib/rust-1.85/bin
 CONFIGURE := cmake -S . -B $(BUILD) -G Ninja --log-level=WARNING
 CONFIGURE_MUSL := cmake -S . -B $(BUILD)/musl -G Ninja --log-level=WARNING \
 	-DCMAKE_C_COMPILER=musl-gcc -DCMAKE_INSTALL_LIBDIR=lib/$(shell uname -m)-linux-musl

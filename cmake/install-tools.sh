@@ -38,10 +38,12 @@ RUST=1.85
 # Which system this is, as 'debian 12'.
 release=$(. /etc/os-release 2>/dev/null && echo "${ID:-} ${VERSION_ID:-}") || true
 
-# Debian 12 has a Rust that is new enough under names of its own.
+# rust_package NAME NAME-ON-DEBIAN-12 NAME-ON-UBUNTU: a Rust that is new enough has names of its own
+# on Debian 12 and on these releases of Ubuntu, where the Makefile puts its directory into PATH.
 rust_package() {
     case $release in
     'debian 12') echo "$2" ;;
+    'ubuntu 22.04' | 'ubuntu 24.04') echo "$3" ;;
     *) echo "$1" ;;
     esac
 }
@@ -53,7 +55,9 @@ has_rust() {
 }
 
 need_rust() {
-    has_rust || missing="$missing $(rust_package cargo cargo-web) $(rust_package rustc rustc-web)"
+    ! has_rust || return 0
+    missing="$missing $(rust_package cargo cargo-web "cargo-$RUST")"
+    missing="$missing $(rust_package rustc rustc-web "rustc-$RUST")"
 }
 
 need_library() {
@@ -128,8 +132,8 @@ need_check() {
     need /usr/include/cmocka.h libcmocka-dev
     need /usr/include/gtest/gtest.h libgtest-dev
     need bash bash
-    need cargo-clippy "$(rust_package rust-clippy rust-web-clippy)"
-    need rustfmt "$(rust_package rustfmt rustfmt-web)"
+    need cargo-clippy "$(rust_package rust-clippy rust-web-clippy "rust-$RUST-clippy")"
+    need rustfmt "$(rust_package rustfmt rustfmt-web "rustfmt-$RUST")"
     need clang-format clang-format
     need clang-tidy clang-tidy
     need doxygen doxygen
