@@ -73,7 +73,9 @@ static void check_bin(struct bin *bin, unsigned shard, unsigned size_class)
         listed += empty = check_list(&bin->slabs[level], level, shard, size_class);
     listed += check_list(&bin->swept, FULLNESS_EMPTY + 1, shard, size_class);
     ASSERT(bin->kept == empty && bin->kept_unused <= bin->kept);
-    ASSERT(!(bin->kept || bin->stacked) || transfer_stocked[size_class] >> shard & 1);
+    ASSERT(
+        !(bin->kept || bin->stacked) || shard >= SHARD_MAX ||
+        transfer_stocked[size_class] >> shard & 1);
     ASSERT(bin->free_swept <= bin_listed_blocks(bin));
     ASSERT(bin->free_unused <= bin_listed_blocks(bin));
     memset(&found, 0, sizeof found);

@@ -5,6 +5,7 @@
 #include "os/os.h"
 #include "reclaim/limit.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -80,6 +81,8 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (wanted > gone && idle)
         gone += page_heap_purge(size_min(wanted - gone, idle));
     pressure_account(gone);
+    if (gone < grown && pressure_is_armed())
+        sweep_excess(grown - gone);
 }
 
 static size_t resident(void)

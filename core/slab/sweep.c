@@ -240,6 +240,22 @@ bool sweep_step(unsigned number, size_t bytes)
     return more;
 }
 
+void sweep_excess(size_t bytes)
+{
+    static unsigned next; /* atomic relaxed, any thread */
+    uint64_t end = pressure_total() + bytes;
+    for (unsigned looks = 0; looks < LOOKS_MAX && pressure_total() < end; looks++) {
+        unsigned number = ATOMIC_LOAD_RELAXED(&next) % shard_places();
+        struct bin *bin = bin_at(number);
+        lock_acquire(&bin->lock);
+        if (!bin->sweeping && bin_has_excess(bin, number % CLASS_COUNT))
+            ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
+        lock_release(&bin->lock);
+        if (!sweep_step(number, end - pressure_total()))
+            ATOMIC_STORE_RELAXED(&next, number + 1);
+    }
+}
+
 static size_t sweep_bin(unsigned number, unsigned fullness_min)
 {
     struct bin *bin = bin_at(number);

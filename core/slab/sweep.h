@@ -24,6 +24,10 @@ void sweep_look(unsigned bin);
 /* Gives a part of that back, about `bytes` of pages at most; true: there is more. */
 bool sweep_step(unsigned bin, size_t bytes);
 
+/* Purges about `bytes` of free pages inside slabs of bins that have an excess, now of these bins
+ * and now of those, after a bounded number of looks. */
+void sweep_excess(size_t bytes);
+
 /* Gives empty slabs of all bins to the page heap, until they add up to a superslab. True: there
  * were some. */
 bool sweep_empties(void);

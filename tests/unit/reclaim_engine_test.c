@@ -9,6 +9,7 @@
 #include "os/os.h"
 #include "reclaim/engine.h"
 #include "reclaim/growth.h"
+#include "slab/slab.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -469,6 +470,34 @@ static void steps_are_short(void **state)
     CHECK(resident() - before < 16 * MIB);
 }
 
+/* So do free pages inside slabs, at once and without a round, if much lies free there. */
+static void growth_takes_from_inside_slabs(void **state)
+{
+    (void)state;
+    enum { SIZE = 700, BLOCKS = 12000, KEPT = 64, GROWN = 3 };
+    static void *blocks[BLOCKS];
+    policy.retain_percent = 0;
+    policy.purge_delay_ms = 3600000;
+    reclaim_everything();
+    for (unsigned i = 0; i < BLOCKS; i++)
+        memset(blocks[i] = alloc(SIZE), 1, SIZE);
+    for (unsigned i = 0; i < BLOCKS; i++)
+        if (i % KEPT)
+            release(blocks[i]);
+    assert_true(pressure_is_armed());
+    size_t first = slab_clean_bytes(), clean = first, before = clean;
+    for (int i = 0; i < GROWN; i++, before = clean) {
+        reclaim_before_growth(REGION_SIZE, false);
+        clean = slab_clean_bytes();
+        CHECK(clean <= before + REGION_SIZE + PURGE_STEP);
+    }
+    /* The first may have looked at other bins. */
+    CHECK(os_page_size() >= UNIT_SIZE || clean >= first + (GROWN - 1) * REGION_SIZE);
+    for (unsigned i = 0; i < BLOCKS; i += KEPT)
+        release(blocks[i]);
+    reclaim_everything();
+}
+
 /* A child of fork may have a clock that stands earlier. */
 static void a_clock_that_was_set_back_does_not_stop_ticks(void **state)
 {
@@ -505,6 +534,7 @@ int main(void)
         cmocka_unit_test(idle_memory_goes_by_halves),
         cmocka_unit_test(big_blocks_count_as_used),
         cmocka_unit_test(steps_are_short),
+        cmocka_unit_test(growth_takes_from_inside_slabs),
         cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_ticks),
     };
     return cmocka_run_group_tests(tests, start, NULL);

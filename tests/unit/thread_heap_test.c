@@ -617,6 +617,8 @@ static void take_from_another_shard(void *argument)
     while (got < BLOCKS)
         got += bin_refill(other, size_class, blocks + got, BLOCKS - got, 1, REFILL_MAP);
     CHECK(transfer_put(other, size_class, blocks, BLOCKS) == BLOCKS);
+    /* Whoever frees such blocks, too, takes none there. */
+    magazine_of(mine, size_class)->two_way = magazine_of(mine, size_class)->flushed_last = false;
     for (; heap_refill(mine, size_class, false); refills++)
         for (taken++; heap_pop(mine, size_class);)
             taken++;
