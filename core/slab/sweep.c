@@ -240,18 +240,24 @@ bool sweep_step(unsigned number, size_t bytes)
     return more;
 }
 
+/* The same; begins a sweep if there is none, and the bin has an excess. */
+static bool step_of_excess(unsigned number, size_t bytes)
+{
+    struct bin *bin = bin_at(number);
+    lock_acquire(&bin->lock);
+    if (!bin->sweeping && bin_has_excess(bin, number % CLASS_COUNT))
+        ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
+    lock_release(&bin->lock);
+    return sweep_step(number, bytes);
+}
+
 void sweep_excess(size_t bytes)
 {
     static unsigned next; /* atomic relaxed, any thread */
     uint64_t end = pressure_total() + bytes;
     for (unsigned looks = 0; looks < LOOKS_MAX && pressure_total() < end; looks++) {
         unsigned number = ATOMIC_LOAD_RELAXED(&next) % shard_places();
-        struct bin *bin = bin_at(number);
-        lock_acquire(&bin->lock);
-        if (!bin->sweeping && bin_has_excess(bin, number % CLASS_COUNT))
-            ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
-        lock_release(&bin->lock);
-        if (!sweep_step(number, end - pressure_total()))
+        if (!sweep_may(number) || !step_of_excess(number, end - pressure_total()))
             ATOMIC_STORE_RELAXED(&next, number + 1);
     }
 }
