@@ -77,12 +77,12 @@ void reclaim_before_growth(size_t bytes, bool big)
         idle_cached = 0;
     size_t keep = size_min(pressure_bound(used / STAYING_PART), idle + idle_cached);
     size_t wanted = size_min(grown, idle + idle_cached - keep);
-    size_t gone = wanted && idle_cached ? big_cache_evict(size_min(wanted, idle_cached)) : 0;
-    if (wanted > gone && idle)
+    size_t gone = big_cache_evict(size_min(wanted, idle_cached));
+    if (wanted > gone)
         gone += page_heap_purge(size_min(wanted - gone, idle));
     pressure_account(gone);
     if (gone < grown && pressure_is_armed())
-        sweep_excess(grown - gone);
+        sweep_excess();
 }
 
 static size_t resident(void)

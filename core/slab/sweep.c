@@ -9,6 +9,8 @@
 #include "slab/transfer.h"
 #include "span/page_heap.h"
 
+static unsigned excess_next; /* atomic relaxed, any thread: where sweep_excess goes on */
+
 /* ---- Pages inside slabs ---------------------------------------------------------------------- */
 
 /* Grains of the slab (slab_grain) with memory and without a used block, not purged yet: a bit a
@@ -240,26 +242,30 @@ bool sweep_step(unsigned number, size_t bytes)
     return more;
 }
 
-/* The same; begins a sweep if there is none, and the bin has an excess. */
-static bool step_of_excess(unsigned number, size_t bytes)
+/* Begins a sweep of the bin if there is none, and it has an excess. */
+static void sweep_if_excess(struct bin *bin, unsigned size_class)
 {
-    struct bin *bin = bin_at(number);
     lock_acquire(&bin->lock);
-    if (!bin->sweeping && bin_has_excess(bin, number % CLASS_COUNT))
+    if (!bin->sweeping && bin_has_excess(bin, size_class))
         ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
     lock_release(&bin->lock);
-    return sweep_step(number, bytes);
 }
 
-void sweep_excess(size_t bytes)
+void sweep_excess(void)
 {
-    static unsigned next; /* atomic relaxed, any thread */
-    uint64_t end = pressure_total() + bytes;
-    for (unsigned looks = 0; looks < LOOKS_MAX && pressure_total() < end; looks++) {
-        unsigned number = ATOMIC_LOAD_RELAXED(&next) % shard_places();
-        if (!sweep_may(number) || !step_of_excess(number, end - pressure_total()))
-            ATOMIC_STORE_RELAXED(&next, number + 1);
+    unsigned number = ATOMIC_LOAD_RELAXED(&excess_next);
+    uint64_t begin = pressure_total(), given;
+    /* What others give back meanwhile counts, too. */
+    for (unsigned looks = 0; looks < LOOKS_MAX && (given = pressure_total() - begin) < REGION_SIZE;
+         looks++) {
+        number %= shard_places();
+        struct bin *bin = bin_at(number);
+        if (ATOMIC_LOAD_RELAXED(&bin->slab_count))
+            sweep_if_excess(bin, number % CLASS_COUNT);
+        if (!ATOMIC_LOAD_RELAXED(&bin->sweeping) || !sweep_step(number, REGION_SIZE - given))
+            number++;
     }
+    ATOMIC_STORE_RELAXED(&excess_next, number);
 }
 
 static size_t sweep_bin(unsigned number, unsigned fullness_min)

@@ -24,9 +24,10 @@ void sweep_look(unsigned bin);
 /* Gives a part of that back, about `bytes` of pages at most; true: there is more. */
 bool sweep_step(unsigned bin, size_t bytes);
 
-/* Purges about `bytes` of free pages inside slabs of bins that have an excess, now of these bins
- * and now of those, after a bounded number of looks. */
-void sweep_excess(size_t bytes);
+/* Purges free pages inside slabs of bins that have an excess, now of these bins and now of those,
+ * until about a superslab's worth has gone from anywhere, after a bounded number of looks: within a
+ * millisecond, however much is mapped, since that may never be touched. */
+void sweep_excess(void);
 
 /* Gives empty slabs of all bins to the page heap, until they add up to a superslab. True: there
  * were some. */
