@@ -94,12 +94,11 @@ void transfer_note_stock(const struct bin *bin, unsigned shard, unsigned size_cl
     /* Bins of samples have neither. */
     if (shard >= SHARD_MAX)
         return;
-    uint64_t *bits = &transfer_stocked[size_class], bit = (uint64_t)1 << shard;
-    bool stocked = bin->stacked || bin->kept, was = (ATOMIC_LOAD_RELAXED(bits) & bit) != 0;
-    if (stocked && !was)
-        __atomic_fetch_or(bits, bit, __ATOMIC_RELAXED);
-    else if (!stocked && was)
-        __atomic_fetch_and(bits, ~bit, __ATOMIC_RELAXED);
+    uint64_t bit = (uint64_t)1 << shard;
+    bool was = (ATOMIC_LOAD_RELAXED(&transfer_stocked[size_class]) & bit) != 0;
+    /* Only the holder of the bin's lock changes this bit. */
+    if (was != (bin->stacked || bin->kept))
+        __atomic_fetch_add(&transfer_stocked[size_class], was ? -bit : bit, __ATOMIC_RELAXED);
 }
 
 unsigned transfer_take(struct bin *bin, unsigned size_class, void **blocks, unsigned count)
