@@ -101,7 +101,7 @@ size_t metadata_bytes(void)
     return ATOMIC_LOAD_RELAXED(&metadata.bytes);
 }
 
-void metadata_repair(void)
+SLOW_PATH void metadata_repair(void)
 {
     /* The lists are sound after each write. The end of the chunk may not be set. */
     metadata.end = metadata.cursor;

@@ -18,7 +18,7 @@ static const uintptr_t watched_code[WATCHED_COUNT] = {
 static uint64_t watched_start[WATCHED_COUNT][2];
 
 /* Calls no memcpy: at the start it may be one of a library that was not relocated yet. */
-ALWAYS_INLINE uint64_t watched_word(enum watched call, unsigned index)
+static uint64_t watched_word(enum watched call, unsigned index)
 {
     struct __attribute__((packed, may_alias)) word {
         uint64_t value;
@@ -32,7 +32,7 @@ void os_start(void)
         watched_start[i / 2][i % 2] = watched_word(i / 2, i % 2);
 }
 
-ALWAYS_INLINE bool is_watched(enum watched call)
+static bool is_watched(enum watched call)
 {
     const uint64_t *start = watched_start[call];
     bool changed = watched_word(call, 0) != start[0] || watched_word(call, 1) != start[1];
