@@ -153,9 +153,4 @@ bool reclaim_make_room(struct heap *heap, unsigned step);
 /* Called in slow paths, without locks: does a little of what the engine has to do. */
 void reclaim_tick(uint64_t now_ms);
 
-/* Called without locks, on request or when memory runs out: gives back all free memory, but for the
- * caches of the calling thread and the last block in each of the magazines of running ones, for
- * which it may wait some milliseconds; returns bytes. */
-size_t reclaim_everything(void);
-
 #endif

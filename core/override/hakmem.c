@@ -9,6 +9,7 @@
 #include "base/pressure.h"
 #include "base/text.h"
 #include "hardened.h"
+#include "reclaim/engine.h"
 #include "report/report.h"
 #include "report/stats.h"
 #include "thread/idle.h"

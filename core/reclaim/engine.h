@@ -54,6 +54,11 @@ uint64_t engine_work(uint64_t now_ms, uint64_t budget_ns);
 /* How long until it is time to work, milliseconds. */
 uint64_t engine_wait_ms(uint64_t now_ms);
 
+/* Called without locks, on request or when memory runs out: gives back all free memory, but for the
+ * caches of the calling thread and the last block in each of the magazines of running ones, for
+ * which it may wait some milliseconds; returns bytes. */
+size_t reclaim_everything(void);
+
 /* False if the system would refuse `bytes` even after everything is given back: then trying again
  * is in vain. */
 bool reclaim_may_make_room(size_t bytes);

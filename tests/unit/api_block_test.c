@@ -5,6 +5,7 @@
 #include "api/block.h"
 #include "base/pressure.h"
 #include "os/os.h"
+#include "reclaim/engine.h"
 
 static const size_t sizes[] = {1, 64, 1024, 1025, 32768, 32769, 131072, 1 << 20, 2 << 20};
 

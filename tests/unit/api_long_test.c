@@ -7,6 +7,7 @@
 #include "api/alloc.h"
 #include "base/pressure.h"
 #include "checks/checks.h"
+#include "reclaim/engine.h"
 #include "slab/bin.h"
 #include "slab/shard.h"
 #include "slab/transfer.h"

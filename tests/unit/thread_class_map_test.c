@@ -9,6 +9,7 @@
 #include "api/alloc.h"
 #include "base/pressure.h"
 #include "checks/checks.h"
+#include "reclaim/engine.h"
 #include "slab/slab.h"
 #include "thread/heap.h"
 

@@ -12,6 +12,7 @@
 #include "base/pressure.h"
 #include "checks/checks.h"
 #include "os/os.h"
+#include "reclaim/engine.h"
 #include "report/stats.h"
 #include "slab/shard.h"
 #include "slab/transfer.h"

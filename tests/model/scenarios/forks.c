@@ -5,6 +5,7 @@
 #include "checks/checks.h"
 #include "engine/model.h"
 #include "map/metadata.h"
+#include "reclaim/engine.h"
 #include "slab/shard.h"
 #include "slab/transfer.h"
 #include "span/big.h"

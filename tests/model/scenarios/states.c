@@ -6,6 +6,7 @@
 #include "base/pressure.h"
 #include "checks/checks.h"
 #include "engine/model.h"
+#include "reclaim/engine.h"
 #include "slab/shard.h"
 #include "slab/transfer.h"
 #include "span/page_heap.h"
