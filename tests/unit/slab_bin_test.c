@@ -717,6 +717,7 @@ static void a_repaired_bin_knows_its_slabs(void **state)
     assert_int_equal(bin_refill(0, class, &block, 1, 1, REFILL_MAP), 1);
     bin->keep = 1;
     bin_flush(0, class, &block, 1);
+    assert_int_equal(bin->kept, 1);
     bin_repair(class);
     assert_int_equal(bin->kept, 1);
     assert_int_equal(bin_listed_blocks(bin), 0);
