@@ -144,9 +144,11 @@ ALWAYS_INLINE void pressure_taken(size_t bytes, bool big)
  * no more is resident than lately; SIZE_MAX: any. */
 size_t reclaim_clean_most(void);
 
-/* A step of that: cached blocks return to the page heap; true: there were some. The single blocks
- * of `heap`, if it is not NULL, go first, since each keeps the pages around it from serving a
- * longer one. The steps are those of shard_make_room. */
+/* A step of that, the cheapest first, and never so much that a caller would notice the time: empty
+ * slabs, and then stacked blocks, too, return to the page heap; true: there were some. The single
+ * blocks of `heap`, if it is not NULL, go first, since each keeps the pages around it from serving
+ * a longer one. */
+enum { ROOM_STEPS = 2 };
 struct heap;
 bool reclaim_make_room(struct heap *heap, unsigned step);
 

@@ -128,6 +128,15 @@ static size_t give_transfers(size_t bytes)
     return 0;
 }
 
+/* The round is one of bins, since memory grew. For the thread that the engine works in, as the rest
+ * of the hand. */
+static bool grown;
+
+static void look_at_bin(unsigned at)
+{
+    sweep_look(at, grown);
+}
+
 /* ---- The table ------------------------------------------------------------------------------- */
 
 /* A kind of place that has memory to give. */
@@ -140,7 +149,7 @@ static const struct {
     [GIVER_HEAPS] = {NULL, look_at_heaps, step_in_heaps, give_heaps},
     [GIVER_POOL] = {NULL, look_at_pool, step_in_pool, give_pool},
     [GIVER_TRANSFERS] = {transfer_may, transfer_look, step_in_transfer, give_transfers},
-    [GIVER_BINS] = {sweep_may, sweep_look, sweep_step, sweep_purge},
+    [GIVER_BINS] = {sweep_may, look_at_bin, sweep_step, sweep_purge},
     [GIVER_PAGES] = {NULL, look_at_pages, step_in_pages, give_pages},
 };
 
@@ -194,18 +203,27 @@ static void go_to(enum giver to)
     steps = 0;
 }
 
-bool engine_begin(uint64_t now_ms)
+enum round engine_begin(uint64_t now_ms)
 {
-    if (row < GIVERS || !is_time(now_ms))
-        return false;
-    ATOMIC_STORE_RELAXED(&round_ms, now_ms);
-    /* Before the looks at free memory: later frees arm anew. */
-    pressure_begin_round();
-    background_try_again();
-    limit_tick(now_ms);
-    growth_begin_round();
-    go_to(GIVER_HEAPS);
-    return true;
+    if (row < GIVERS)
+        return ROUND_NONE;
+    if (is_time(now_ms)) {
+        ATOMIC_STORE_RELAXED(&round_ms, now_ms);
+        /* Before the looks at free memory: later frees arm anew. */
+        pressure_begin_round();
+        background_try_again();
+        limit_tick(now_ms);
+        growth_begin_round();
+        grown = false;
+        go_to(GIVER_HEAPS);
+        return ROUND_IDLE;
+    }
+    if (!ATOMIC_LOAD_RELAXED(&growth_has_come))
+        return ROUND_NONE;
+    ATOMIC_STORE_RELAXED(&growth_has_come, false);
+    grown = true;
+    go_to(GIVER_BINS);
+    return ROUND_GROWTH;
 }
 
 /* Goes to the next place that may have something, and looks at it. False: there is none in the
@@ -217,7 +235,7 @@ static bool look(void)
         if (here >= GIVERS)
             return false;
         if (place >= places(here)) {
-            go_to(here + 1);
+            go_to(grown ? GIVERS : here + 1);
         } else if (givers[here].may && !givers[here].may(place)) {
             place++;
         } else {
@@ -279,7 +297,8 @@ uint64_t engine_work(uint64_t now_ms, uint64_t budget)
 
 uint64_t engine_wait_ms(uint64_t now_ms)
 {
-    if (ATOMIC_LOAD_RELAXED(&pressure_engine) != ENGINE_RESTS)
+    if (ATOMIC_LOAD_RELAXED(&pressure_engine) != ENGINE_RESTS ||
+        ATOMIC_LOAD_RELAXED(&growth_has_come))
         return 0;
     uint64_t passed = os_time_between(now_ms, ATOMIC_LOAD_RELAXED(&round_ms));
     return delay_ms() - size_min(delay_ms(), passed);
@@ -292,8 +311,7 @@ void reclaim_tick(uint64_t now_ms)
         ATOMIC_STORE_RELAXED(&looked_ms, now_ms);
     if (UNLIKELY(POLICY(background)) && background_works())
         return;
-    bool rests = ATOMIC_LOAD_RELAXED(&pressure_engine) == ENGINE_RESTS;
-    if (rests && !is_time(now_ms))
+    if (engine_wait_ms(now_ms))
         return;
     /* Not for ever where the clock was set back. */
     uint64_t rest = ATOMIC_LOAD_RELAXED(&rest_ns) - os_clock_ns();

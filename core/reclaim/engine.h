@@ -2,7 +2,7 @@
  *
  * A *giver* is a kind of place where memory lies that nobody may need: a row of one table, from the
  * top down, since each gives to those below. What one has to give leaves it in *steps*, each of
- * which holds one lock at most and purges some 16 pages or moves some 128 blocks.
+ * which holds one lock at most and purges some 64 pages or moves some 128 blocks.
  *
  * A *hand* goes round all places. Where it comes by, it looks: what has been free ever since it
  * last did is not needed, and goes by steps, before the hand goes on. A round begins
@@ -13,7 +13,7 @@
  *                            ^ hand
  *
  * The steps are driven
- *  - by slow paths of any thread, for a part of the time since the last one that worked, some 20
+ *  - by slow paths of any thread, for a part of the time since the last one that worked, some 50
  *    microseconds; only after a long pause, when the program hardly calls malloc, longer;
  *  - by a need, from a row on, until it is met: a limit (limit.c), memory that grows (growth.c), a
  *    request or no memory (reclaim_everything).
@@ -39,19 +39,23 @@ enum giver {
 /* Gives back until `bytes` have gone, SIZE_MAX: all, from this row on; returns bytes. */
 size_t engine_give(enum giver first, size_t bytes);
 
-/* Begins a round; false: the hand is on its way, or it is no time. For one thread at a time, as
- * reclaim_tick makes sure. */
-bool engine_begin(uint64_t now_ms);
+/* What a round gives back: memory that lay unused since the last one; or, if memory was mapped
+ * while much lay free, all free pages inside the slabs of classes with an excess. */
+enum round { ROUND_NONE, ROUND_IDLE, ROUND_GROWTH };
+
+/* Begins a round if there is a reason to; NONE: the hand is on its way, or it is no time. For one
+ * thread at a time, as reclaim_tick makes sure. */
+enum round engine_begin(uint64_t now_ms);
 
 /* Does one step, which purges about `bytes` at most; false: the hand is at the end of its round.
  * For the same thread. */
 bool engine_step(size_t bytes);
 
-/* Begins a round if it is time, or goes on with one, for so long, unless another thread
+/* Begins a round if there is a reason to, or goes on with one, for so long, unless another thread
  * does. Returns for how long nobody should work then, nanoseconds. */
 uint64_t engine_work(uint64_t now_ms, uint64_t budget_ns);
 
-/* How long until it is time to work, milliseconds. */
+/* How long until there is a reason to work, milliseconds. */
 uint64_t engine_wait_ms(uint64_t now_ms);
 
 /* Called without locks, on request or when memory runs out: gives back all free memory, but for the

@@ -4,12 +4,14 @@
 #include "base/tuning.h"
 #include "os/os.h"
 #include "reclaim/limit.h"
-#include "slab/shard.h"
 #include "slab/sweep.h"
+#include "slab/transfer.h"
 #include "span/big_cache.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
 #include "trace/trace.h"
+
+bool growth_has_come;
 
 /* All atomic relaxed, any thread. */
 static size_t grown_bytes;  /* since the last purge for growth */
@@ -34,7 +36,8 @@ static void charge(size_t bytes)
 bool reclaim_make_room(struct heap *heap, unsigned step)
 {
     bool made = step == 0 && heap && heap_flush_singles(heap);
-    made |= shard_make_room(step);
+    made |= step == 1 && transfer_drain(TRANSFER_DRAIN_MAX);
+    made |= sweep_empties();
     if (made)
         charge(UNIT_SIZE);
     return made;
@@ -44,7 +47,7 @@ bool reclaim_make_room(struct heap *heap, unsigned step)
 static SLOW_PATH size_t empty_caches(void)
 {
     struct heap *heap = heap_of_thread();
-    for (unsigned step = 0; heap && step < SHARD_ROOM_STEPS; step++)
+    for (unsigned step = 0; heap && step < ROOM_STEPS; step++)
         reclaim_make_room(heap, step);
     return page_heap_stats().dirty_free_pages * PAGE_SIZE;
 }
@@ -54,6 +57,8 @@ void reclaim_before_growth(size_t bytes, bool big)
     struct page_heap_stats stats = page_heap_stats();
     size_t dirty = stats.dirty_free_pages * PAGE_SIZE, used = stats.used_pages * PAGE_SIZE;
     ATOMIC_STORE_RELAXED(&pressure_used_bytes, used);
+    if (pressure_is_armed())
+        ATOMIC_STORE_RELAXED(&growth_has_come, true);
     size_t grown = ATOMIC_ADD_RELAXED(&grown_bytes, bytes) + bytes;
     /* From then on, memory that still lies free counts as not needed: a small part of it, so that
      * resident memory grows little. */
@@ -81,8 +86,6 @@ void reclaim_before_growth(size_t bytes, bool big)
     if (wanted > gone)
         gone += page_heap_purge(size_min(wanted - gone, idle));
     pressure_account(gone);
-    if (gone < grown && pressure_is_armed())
-        sweep_excess();
 }
 
 static size_t resident(void)

@@ -2,8 +2,6 @@
 #include "slab/shard.h"
 
 #include "os/os.h"
-#include "slab/sweep.h"
-#include "slab/transfer.h"
 
 static CACHE_ALIGNED struct shard first_shard;
 
@@ -88,10 +86,4 @@ bool shard_prepare_samples(void)
         return false;
     ATOMIC_STORE_RELAXED(&slab_samples_shard, (uint8_t)shard);
     return true;
-}
-
-bool shard_make_room(unsigned step)
-{
-    bool drained = step == 1 && transfer_drain(TRANSFER_DRAIN_MAX);
-    return sweep_empties() || drained;
 }

@@ -66,10 +66,4 @@ ALWAYS_INLINE struct bin *bin_at(unsigned number)
     return bin_of(number / CLASS_COUNT, number % CLASS_COUNT);
 }
 
-/* Before memory is mapped or taken anew for one class, each step gives the page heap some memory
- * cached for others, the cheapest first: empty slabs, and then stacked blocks, too. True: it gave
- * some. */
-enum { SHARD_ROOM_STEPS = 2 };
-bool shard_make_room(unsigned step);
-
 #endif

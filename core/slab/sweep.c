@@ -9,8 +9,6 @@
 #include "slab/transfer.h"
 #include "span/page_heap.h"
 
-static unsigned excess_next; /* atomic relaxed, any thread: where sweep_excess goes on */
-
 /* ---- Pages inside slabs ---------------------------------------------------------------------- */
 
 /* Grains of the slab (slab_grain) with memory and without a used block, not purged yet: a bit a
@@ -206,7 +204,7 @@ static void detach_unneeded(struct bin *bin, unsigned size_class, struct list *g
     bin->missed = 0;
 }
 
-void sweep_look(unsigned number)
+void sweep_look(unsigned number, bool grown)
 {
     struct bin *bin = bin_at(number);
     unsigned size_class = number % CLASS_COUNT;
@@ -214,13 +212,16 @@ void sweep_look(unsigned number)
     lock_acquire(&bin->lock);
     size_t unused = bin->free_unused - size_min(bin->free_unused, bin->free_swept);
     size_t bytes = unused * size_classes[size_class].size;
-    if (!bin->sweeping && bytes > size_max(SWEEP_IDLE_MIN, pressure_kept_bytes()))
+    bool idle = bytes > size_max(SWEEP_IDLE_MIN, pressure_kept_bytes());
+    bool excess = bin_has_excess(bin, size_class);
+    if (!bin->sweeping && (grown ? excess : idle))
         ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
-    bin->free_unused = bin_listed_blocks(bin);
+    if (!grown) {
+        bin->free_unused = bin_listed_blocks(bin);
+        detach_unneeded(bin, size_class, &gone);
+    }
     /* Empty slabs may stay unneeded: the hand has to come again, if it would take them. */
-    bool arm = bin_has_excess(bin, size_class);
-    detach_unneeded(bin, size_class, &gone);
-    arm |= bytes_of_slabs(bin->kept, size_class) > pressure_kept_bytes();
+    bool arm = excess || bytes_of_slabs(bin->kept, size_class) > pressure_kept_bytes();
     lock_release(&bin->lock);
     bin_destroy(&gone);
     if (arm)
@@ -240,32 +241,6 @@ bool sweep_step(unsigned number, size_t bytes)
     lock_release(&bin->lock);
     bin_destroy(&gone);
     return more;
-}
-
-/* Begins a sweep of the bin if there is none, and it has an excess. */
-static void sweep_if_excess(struct bin *bin, unsigned size_class)
-{
-    lock_acquire(&bin->lock);
-    if (!bin->sweeping && bin_has_excess(bin, size_class))
-        ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
-    lock_release(&bin->lock);
-}
-
-void sweep_excess(void)
-{
-    unsigned number = ATOMIC_LOAD_RELAXED(&excess_next);
-    uint64_t begin = pressure_total(), given;
-    /* What others give back meanwhile counts, too. */
-    for (unsigned looks = 0; looks < LOOKS_MAX && (given = pressure_total() - begin) < REGION_SIZE;
-         looks++) {
-        number %= shard_places();
-        struct bin *bin = bin_at(number);
-        if (ATOMIC_LOAD_RELAXED(&bin->slab_count))
-            sweep_if_excess(bin, number % CLASS_COUNT);
-        if (!ATOMIC_LOAD_RELAXED(&bin->sweeping) || !sweep_step(number, REGION_SIZE - given))
-            number++;
-    }
-    ATOMIC_STORE_RELAXED(&excess_next, number);
 }
 
 static size_t sweep_bin(unsigned number, unsigned fullness_min)

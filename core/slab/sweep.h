@@ -17,17 +17,13 @@
 bool sweep_may(unsigned bin);
 
 /* The hand comes by the bin (reclaim/engine.h): empty slabs that it did not need since go to the
- * page heap, and it is decided whether free pages inside others go. Arms the purge if it has much
- * more free than after its last sweep, or keeps empty slabs. */
-void sweep_look(unsigned bin);
+ * page heap, and it is decided whether free pages inside others go. `grown`: memory was mapped
+ * while much lay free, and all free pages go if the bin has an excess. Arms the purge if it has
+ * much more free than after its last sweep, or keeps empty slabs. */
+void sweep_look(unsigned bin, bool grown);
 
 /* Gives a part of that back, about `bytes` of pages at most; true: there is more. */
 bool sweep_step(unsigned bin, size_t bytes);
-
-/* Purges free pages inside slabs of bins that have an excess, now of these bins and now of those,
- * until about a superslab's worth has gone from anywhere, after a bounded number of looks: within a
- * millisecond, however much is mapped, since that may never be touched. */
-void sweep_excess(void);
 
 /* Gives empty slabs of all bins to the page heap, until they add up to a superslab. True: there
  * were some. */

@@ -346,7 +346,7 @@ unsigned heap_take(
     unsigned got = take_used(shard, size_class, blocks, count, alignment, alignment <= 1);
     if (!got)
         got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
-    for (unsigned step = 0; !got && step < SHARD_ROOM_STEPS; step++)
+    for (unsigned step = 0; !got && step < ROOM_STEPS; step++)
         if (reclaim_make_room(heap, step))
             got = bin_refill(shard, size_class, blocks, count, alignment, REFILL_FRESH);
     if (!got)

@@ -32,7 +32,7 @@ STRUCTURAL = {
     "api/options.c": "PRESETS NAME_SIZE",
     "api/options.h": "OPTION_NONE OPTION_FILE",
     "base/atomic.h": "__SANITIZE_THREAD__",
-    "base/pressure.h": "ARMED ARMED_ANEW ARMED_BEFORE",
+    "base/pressure.h": "ARMED ARMED_ANEW ARMED_BEFORE ROOM_STEPS",
     "base/macros.h": "CACHE_LINE KIB MIB GIB TIB",
     "compat/gperftools.c": "OWNED NOT_OWNED",
     "compat/jemalloc.c": "FLAGS_ALIGNMENT FLAGS_ZERO FLAGS_ARENA_SHIFT",
@@ -58,7 +58,7 @@ STRUCTURAL = {
                               " M_CHECK_ACTION M_MMAP_MAX M_MMAP_THRESHOLD M_PERTURB M_TOP_PAD"
                               " M_TRIM_THRESHOLD",
     "slab/bin.h": "FULLNESS_LEVELS",
-    "slab/shard.h": "SHARD_MAX SHARD_ROOM_STEPS",
+    "slab/shard.h": "SHARD_MAX",
     "span/page_heap.h": "SHARD_PARTS_MAX",
     "span/superslab.h": "/8 PAGE_SHIFT PAGE_SIZE SUPERSLAB_ALIGNMENTS SLAB_RECORD_SIZE"
                         " BLOCK_UNUSED BLOCK_ADVISABLE BLOCK_SAMPLED BLOCK_FREED"

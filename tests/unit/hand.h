@@ -5,12 +5,12 @@
 #include "slab/shard.h"
 #include "slab/sweep.h"
 
-/* Looks at all bins. */
-static inline void look_at_bins(void)
+/* Looks at all bins, in a round of growth or another. */
+static inline void look_at_bins(bool grown)
 {
     for (unsigned bin = 0; bin < shard_places(); bin++)
         if (sweep_may(bin))
-            sweep_look(bin);
+            sweep_look(bin, grown);
 }
 
 /* A step in the first bin that has something to give; false: none has. */

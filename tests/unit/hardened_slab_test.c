@@ -8,7 +8,6 @@
 #include "hardened/front.h"
 #include "os/os.h"
 #include "slab/shard.h"
-#include "slab/sweep.h"
 #include "span/page_heap.h"
 
 static int start(void **state)
@@ -147,16 +146,6 @@ static void places_are_bounded(void **state)
     slab_destroy(kept);
 }
 
-/* Memory that grows looks at the bins of all numbers, also at those of the class that no block has.
- */
-static void bins_without_slabs_are_left_alone(void **state)
-{
-    (void)state;
-    for (unsigned looked = 0; looked < shard_places(); looked++)
-        sweep_excess();
-    bin_check_all();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,7 +156,6 @@ int main(void)
         cmocka_unit_test(slabs_lie_anywhere),
         cmocka_unit_test(superslabs_lie_apart),
         cmocka_unit_test(places_are_bounded),
-        cmocka_unit_test(bins_without_slabs_are_left_alone),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

@@ -9,7 +9,6 @@
 #include "os/os.h"
 #include "reclaim/engine.h"
 #include "reclaim/growth.h"
-#include "slab/slab.h"
 #include "span/big.h"
 #include "span/page_heap.h"
 #include "thread/heap.h"
@@ -76,21 +75,23 @@ static void check_left(size_t expected)
     CHECK(dirty_bytes() <= expected && dirty_bytes() + SUPERSLAB_PAGES * PAGE_SIZE > expected);
 }
 
-/* Ends the round that may be under way, and begins one if it is time. */
-static bool begin(uint64_t now_ms)
+/* Ends the round that may be under way, and begins one if there is a reason to. */
+static enum round begin(uint64_t now_ms)
 {
     while (engine_step(MIB))
         continue;
     return engine_begin(now_ms);
 }
 
-/* A whole round, if it is time: true. */
+/* A whole round, if it is time: true. One of growth from before comes first. */
 static bool tick(uint64_t now_ms)
 {
-    bool begun = begin(now_ms);
+    enum round round = begin(now_ms);
+    if (round == ROUND_GROWTH)
+        round = begin(now_ms);
     while (engine_step(MIB))
         continue;
-    return begun;
+    return round == ROUND_IDLE;
 }
 
 /* Nothing goes at the moment it is freed; the purge is armed when more lies free than the policy
@@ -470,32 +471,19 @@ static void steps_are_short(void **state)
     CHECK(resident() - before < 16 * MIB);
 }
 
-/* So do free pages inside slabs, at once and without a round, if much lies free there. */
-static void growth_takes_from_inside_slabs(void **state)
+/* Growth while much lies free is told to the bins. */
+static void growth_ticks_while_armed(void **state)
 {
     (void)state;
-    enum { SIZE = 700, BLOCKS = 12000, KEPT = 64, GROWN = 3 };
-    static void *blocks[BLOCKS];
-    policy.retain_percent = 0;
-    policy.purge_delay_ms = 3600000;
-    reclaim_everything();
-    for (unsigned i = 0; i < BLOCKS; i++)
-        memset(blocks[i] = alloc(SIZE), 1, SIZE);
-    for (unsigned i = 0; i < BLOCKS; i++)
-        if (i % KEPT)
-            release(blocks[i]);
-    assert_true(pressure_is_armed());
-    size_t first = slab_clean_bytes(), clean = first, before = clean;
-    for (int i = 0; i < GROWN; i++, before = clean) {
-        reclaim_before_growth(REGION_SIZE, false);
-        clean = slab_clean_bytes();
-        CHECK(clean <= before + REGION_SIZE + PURGE_STEP);
-    }
-    /* The first may have looked at other bins. */
-    CHECK(os_page_size() >= UNIT_SIZE || clean >= first + (GROWN - 1) * REGION_SIZE);
-    for (unsigned i = 0; i < BLOCKS; i += KEPT)
-        release(blocks[i]);
-    reclaim_everything();
+    uint64_t now_ms = os_clock_ms() + 6 * 3600000;
+    tick(now_ms);
+    begin(now_ms); /* growth from before */
+    reclaim_before_growth(1, false);
+    assert_int_equal(begin(now_ms), ROUND_NONE);
+    pressure_arm();
+    reclaim_before_growth(1, false);
+    assert_int_equal(begin(now_ms), ROUND_GROWTH);
+    assert_int_equal(begin(now_ms), ROUND_NONE);
 }
 
 /* A child of fork may have a clock that stands earlier. */
@@ -504,11 +492,11 @@ static void a_clock_that_was_set_back_does_not_stop_ticks(void **state)
     (void)state;
     policy.purge_delay_ms = 1000;
     uint64_t now_ms = os_clock_ms() + 7 * 3600000, before_ms = now_ms - 3 * 3600000;
-    assert_true(begin(now_ms));
-    assert_false(begin(now_ms - 1));
-    assert_true(begin(before_ms));
-    assert_false(begin(before_ms + 999));
-    assert_true(begin(before_ms + 1000));
+    assert_int_equal(begin(now_ms), ROUND_IDLE);
+    assert_int_equal(begin(now_ms - 1), ROUND_NONE);
+    assert_int_equal(begin(before_ms), ROUND_IDLE);
+    assert_int_equal(begin(before_ms + 999), ROUND_NONE);
+    assert_int_equal(begin(before_ms + 1000), ROUND_IDLE);
 }
 
 static int start(void **state)
@@ -534,7 +522,7 @@ int main(void)
         cmocka_unit_test(idle_memory_goes_by_halves),
         cmocka_unit_test(big_blocks_count_as_used),
         cmocka_unit_test(steps_are_short),
-        cmocka_unit_test(growth_takes_from_inside_slabs),
+        cmocka_unit_test(growth_ticks_while_armed),
         cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_ticks),
     };
     return cmocka_run_group_tests(tests, start, NULL);

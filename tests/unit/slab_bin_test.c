@@ -395,10 +395,10 @@ static void ticks_purge_what_lay_unused(void **state)
     }
     held_count = kept;
     assert_int_equal(pressure_is_armed(), freed * (size_t)2048 > 256 * KIB);
-    look_at_bins();
+    look_at_bins(false);
     assert_false(step_in_bins());
     uint64_t purged = pressure_total();
-    look_at_bins();
+    look_at_bins(false);
     assert_true(bin->sweeping);
     while (step_in_bins()) {
     }
@@ -407,19 +407,19 @@ static void ticks_purge_what_lay_unused(void **state)
     assert_true(purged >= freed * (size_t)2048 / 2 || os_page_size() >= UNIT_SIZE);
     bin_check_all();
     /* The same memory is not looked at again. */
-    look_at_bins();
+    look_at_bins(false);
     assert_false(bin->sweeping);
     for (unsigned i = 0; i < held_count; i++)
         check_stamp(held[i], 2048);
     /* All of it is taken and freed again: at the next tick it was not unused. */
     for (unsigned i = 0; i < freed / 16; i++)
         refill(0, class, 16);
-    look_at_bins();
+    look_at_bins(false);
     for (unsigned i = 0; i < freed / 16; i++)
         flush(0, class, 16);
-    look_at_bins();
+    look_at_bins(false);
     assert_false(bin->sweeping);
-    look_at_bins();
+    look_at_bins(true);
     assert_int_equal(bin->sweeping, freed / 16 * 16 * (size_t)2048 > 256 * KIB);
     while (held_count)
         flush(0, class, BATCH);
@@ -477,8 +477,7 @@ static void a_sweep_ends_in_steps(void **state)
             bin_flush(0, class, &held[i], 1);
     }
     assert_int_equal(bin->slab_count, SLABS);
-    look_at_bins();
-    look_at_bins();
+    look_at_bins(true);
     assert_true(bin->sweeping);
     unsigned before = 0, most = 0, now;
     while (step_in_bins()) {
@@ -525,26 +524,26 @@ static void slabs_are_kept_for_bursts(void **state)
     assert_int_equal(bin->kept, SLABS);
     assert_int_equal(burst(size_class, SLABS), 0);
     /* A smaller one leaves some untouched, which go with the second tick. */
-    look_at_bins();
+    look_at_bins(false);
     assert_int_equal(bin->kept, SLABS);
     for (unsigned i = 0; i < FEWER; i++)
         refill(0, size_class, size_classes[size_class].blocks);
     while (held_count)
         flush(0, size_class, BATCH);
-    look_at_bins();
+    look_at_bins(false);
     while (step_in_bins())
         continue;
     assert_int_equal(bin->kept, FEWER);
     bin_check_all();
     /* Nothing happens any more. */
-    look_at_bins();
+    look_at_bins(false);
     while (step_in_bins())
         continue;
     assert_int_equal(bin->slab_count, 0);
     assert_int_equal(bin->keep, 0);
     assert_int_equal(burst(size_class, FEWER), FEWER);
     assert_int_equal(bin->slab_count, 0);
-    look_at_bins();
+    look_at_bins(false);
 }
 
 /* 32 times the longest magazine, and no more. */
@@ -573,10 +572,10 @@ static void kept_slabs_make_room(void **state)
         burst(size_class, SLABS);
     assert_int_equal(bin->kept, SLABS);
     size_t used = page_heap_stats().used_pages;
-    assert_true(shard_make_room(0));
+    assert_true(sweep_empties());
     assert_int_equal(bin->slab_count, 0);
     assert_int_equal(page_heap_stats().used_pages, used - SLABS * UNIT_PAGES);
-    assert_false(shard_make_room(0));
+    assert_false(sweep_empties());
     assert_int_equal(burst(size_class, SLABS), SLABS);
     assert_int_equal(bin->kept, SLABS);
     sweep_purge(SIZE_MAX);
@@ -615,7 +614,8 @@ static void *purge_all_the_time(void *argument)
 {
     while (!__atomic_load_n(&stop_purging, __ATOMIC_RELAXED)) {
         sweep_purge(SIZE_MAX);
-        look_at_bins();
+        look_at_bins(true);
+        look_at_bins(false);
         step_in_bins();
     }
     return argument;

@@ -7,6 +7,7 @@
 #include "map/metadata.h"
 #include "reclaim/engine.h"
 #include "slab/shard.h"
+#include "slab/sweep.h"
 #include "slab/transfer.h"
 #include "span/big.h"
 #include "span/big_part.h"
@@ -126,7 +127,7 @@ static void use_empties(void)
         unsigned got = bin_refill(0, size_class, taken, ARRAY_LENGTH(taken), 1, REFILL_MAP);
         bin_flush(0, size_class, taken, got);
     }
-    shard_make_room(0);
+    sweep_empties();
 }
 
 static void use_transfer(void)

@@ -239,13 +239,13 @@ static void one_is_about_to_be_kept(void)
 
 static void make_room(void)
 {
-    shard_make_room(0);
+    sweep_empties();
 }
 
 static void two_ticks_of_sweep(void)
 {
-    look_at_bins();
-    look_at_bins();
+    look_at_bins(false);
+    look_at_bins(false);
     step_in_bins();
 }
 

@@ -58,7 +58,7 @@ SCENARIO(ticks_pages) = {
 /* ---- Sweeps -----------------------------------------------------------------------------------
  */
 
-/* So much that the next tick begins a sweep: most of three slabs of the longest blocks. */
+/* So much that a tick begins a sweep: most of three slabs of the longest blocks. */
 static void much_is_free_in_slabs(void)
 {
     enum { LONG_BLOCKS = 24 };
@@ -71,12 +71,11 @@ static void much_is_free_in_slabs(void)
     for (unsigned i = 0; i < LONG_BLOCKS; i++)
         if (i % 8 != 0)
             bin_flush(0, longest, blocks + i, 1);
-    look_at_bins();
 }
 
 static void tick(void)
 {
-    look_at_bins();
+    look_at_bins(true);
 }
 
 static void sweep(void)
