@@ -179,8 +179,8 @@ size_t reclaim_everything(void)
 /* ---- The hand -------------------------------------------------------------------------------- */
 
 /* Where the hand is: the row, GIVERS while it rests, the place in the row, and how often it has
- * looked or taken a step there. For the thread that the engine works in; and for another one if a
- * signal handler has interrupted that and forked, in the child. */
+ * looked or taken a step there, 0 while it moves. For the thread that the engine works in, and in a
+ * child of fork for another one, which goes on wherever that was. */
 static enum giver row = GIVERS;
 static unsigned place, steps;
 
@@ -198,9 +198,9 @@ static bool is_time(uint64_t now_ms)
 
 static void go_to(enum giver to)
 {
-    row = to;
     place = 0;
-    steps = 0;
+    KEEP_STORE_ORDER();
+    row = to;
 }
 
 enum round engine_begin(uint64_t now_ms)
@@ -251,8 +251,10 @@ bool engine_step(size_t bytes)
     enum giver here = row;
     if (steps && here < GIVERS && givers[here].step(place, bytes) && ++steps < STEPS_MAX)
         return true;
-    if (steps)
-        place++;
+    bool was_here = steps != 0;
+    steps = 0;
+    KEEP_STORE_ORDER();
+    place += was_here;
     steps = look();
     return row < GIVERS;
 }

@@ -12,7 +12,9 @@
  * change leaves wrong. Blocks that such a thread was moving, at most a batch or a mapping, stay
  * allocated.
  *
- * No lock guards the magazines of other threads, and the child does not look at them.
+ * No lock guards the magazines of other threads, and the child does not look at them. Nor does one
+ * guard the hand of the engine (reclaim/engine.c): that is written so that the child can go on with
+ * it from wherever it was.
  *
  * The repair runs when a thread of the child first asks for its identity, as it does before it
  * takes a lock (os/identity.h): a child that only calls exec pays nothing, and no handler has to

@@ -2,6 +2,9 @@
  * (behaviours 22, 40). */
 #include "unit.h"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "api/alloc.h"
 #include "base/policy.h"
 #include "base/tuning.h"
@@ -9,8 +12,10 @@
 #include "os/os.h"
 #include "reclaim/engine.h"
 #include "reclaim/growth.h"
+#include "slab/shard.h"
 #include "span/big.h"
 #include "span/page_heap.h"
+#include "thread/fork.h"
 #include "thread/heap.h"
 
 uint64_t __real_os_clock_ms(void);
@@ -22,6 +27,31 @@ static uint64_t stands_at_ms;
 uint64_t __wrap_os_clock_ms(void)
 {
     return stands_at_ms ? stands_at_ms : __real_os_clock_ms();
+}
+
+unsigned __real_shard_count(void);
+unsigned __wrap_shard_count(void);
+
+/* The hand asks wherever it may move to the next row: there the process forks, up to so often. */
+static unsigned forks_left;
+
+unsigned __wrap_shard_count(void)
+{
+    unsigned left = forks_left;
+    forks_left = 0;
+    if (left && !fork_holds_lock()) {
+        left--;
+        pid_t child = fork();
+        if (child == 0) {
+            while (engine_step(MIB))
+                continue;
+            _exit(0);
+        }
+        int status = -1;
+        CHECK(waitpid(child, &status, 0) == child && status == 0);
+    }
+    forks_left = left;
+    return __real_shard_count();
 }
 
 enum { RUN_UNITS = 4, RUN_PAGES = RUN_UNITS * UNIT_PAGES, RUNS = 256 };
@@ -486,6 +516,21 @@ static void growth_ticks_while_armed(void **state)
     assert_int_equal(begin(now_ms), ROUND_NONE);
 }
 
+/* A child of fork goes on with the hand wherever its parent was, also behind the last place. */
+static void a_child_goes_on_with_the_hand(void **state)
+{
+    (void)state;
+    uint64_t now_ms = os_clock_ms() + 8 * 3600000;
+    /* One of the last bins has a slab. */
+    void *block = alloc(LARGE_MAX);
+    assert_int_equal(begin(now_ms), ROUND_IDLE);
+    for (forks_left = 3000; engine_step(MIB);)
+        continue;
+    assert_in_range(forks_left, 1, 2999);
+    forks_left = 0;
+    release(block);
+}
+
 /* A child of fork may have a clock that stands earlier. */
 static void a_clock_that_was_set_back_does_not_stop_ticks(void **state)
 {
@@ -523,6 +568,7 @@ int main(void)
         cmocka_unit_test(big_blocks_count_as_used),
         cmocka_unit_test(steps_are_short),
         cmocka_unit_test(growth_ticks_while_armed),
+        cmocka_unit_test(a_child_goes_on_with_the_hand),
         cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_ticks),
     };
     return cmocka_run_group_tests(tests, start, NULL);
