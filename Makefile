@@ -156,7 +156,7 @@ results:
 	@sh cmake/install-tools.sh pictures
 	@$(MAKE) --no-print-directory build
 	@python3 tests/source/readme_results.py --write . $(RESULTS)
-	@sh docs/screenshots.sh $(BUILD) comparison $(RESULTS)
+	@test ! -f $(RESULTS)/workloads.json || sh docs/screenshots.sh $(BUILD) comparison $(RESULTS)
 
 # Takes the pictures of docs/ anew.
 pictures:

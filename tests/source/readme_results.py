@@ -1,6 +1,7 @@
 """readme_results.py: puts what `hakmem bench` measured into README.md and docs/benchmarks.md.
 
-    readme_results.py --write TOP RESULTS  writes both anew, from {workloads,programs}.{md,json}
+    readme_results.py --write TOP RESULTS  writes both anew, from {workloads,programs}.{md,json};
+                                           if RESULTS lacks one of these, its part stays as it is
     readme_results.py --stamp TOP          notes in the picture, which is new, what it was made of
     readme_results.py --check TOP          exit status 1 and a line for each part of the README that
                                            is not of docs/benchmarks.md
@@ -144,18 +145,28 @@ def condition_lines(kind, page, file):
     yield ""
 
 
-def page_block(results, sums):
-    """The results of docs/benchmarks.md; `results` has (Markdown, result file) by kind, and `sums`
-    the SHA-256 of that file."""
-    lines = []
-    for kind, (page, file) in results.items():
-        lines += condition_lines(kind, page, file)
-    lines += ["`%s.json` has the SHA-256 `%s`." % item for item in sums.items()]
-    for kind, (page, file) in results.items():
-        lines += ["", "## %s" % kind.capitalize(), "", ROW_HEAD, "|---|---|---:|---:|---:|---:|"]
-        lines += row_lines(page, file)
-        lines += latency_lines(page)
-    return "\n".join(lines) + "\n"
+def kind_parts(kind, page, file, digest):
+    """What docs/benchmarks.md says of a kind of rows: when it was measured, the SHA-256 of its
+    result file, and the rows."""
+    rows = ["## %s" % kind.capitalize(), "", ROW_HEAD, "|---|---|---:|---:|---:|---:|"]
+    return ("\n".join(condition_lines(kind, page, file)),
+            "`%s.json` has the SHA-256 `%s`." % (kind, digest),
+            "\n".join([*rows, *row_lines(page, file), *latency_lines(page)]))
+
+
+def parts_there(page, kind):
+    """The same, as docs/benchmarks.md has them."""
+    head, following = kind.capitalize(), "|".join(map(str.capitalize, KINDS))
+    return [re.search(form, page, re.MULTILINE | re.DOTALL)[0] for form in (
+        r"^%s: measured on .*?\n(?=\n)" % head,
+        r"^`%s\.json` has the SHA-256 `\w+`\." % kind,
+        r"^## %s\n.*?(?=\n+(?:## (?:%s)\n|<!-- results:end -->))" % (head, following))]
+
+
+def page_block(parts):
+    """The results of docs/benchmarks.md, of the parts of each kind."""
+    stamps, sums, rows = zip(*parts)
+    return "\n".join([*stamps, *sums, "", "\n\n".join(rows)]) + "\n"
 
 
 def wrapped(text, indent=""):
@@ -187,17 +198,28 @@ def worst(page):
         % losses(page, "programs", MEMORY_TO_SYSTEM))]
 
 
-def readme_block(page, workloads, programs):
-    """The results of the README: of docs/benchmarks.md, and of the two reports."""
+def means(report):
+    """The table of the means by allocator."""
+    lines = ["| compared with | time | faster | slower | peak memory |",
+             "|---|---:|---:|---:|---:|"]
+    lines += ["| %s | **%.2f** | %s | %s | **%.2f** |" % (
+        NAMES.get(name, name), number(cells["time"]), cells["faster"], cells["slower"],
+        number(cells["peak RSS"])) for name, cells in summary(report).items()]
+    return "\n".join(lines)
+
+
+def means_there(readme, kind):
+    """The same, as the README has it."""
+    form = r"^\*\*\d+ %s\*\*, measured.*?\n\n(\| compared with .*?)\n(?=\n)" % KINDS[kind]
+    return re.search(form, readme, re.MULTILINE | re.DOTALL)[1]
+
+
+def readme_block(page, tables):
+    """The results of the README: of docs/benchmarks.md, and the means of each kind."""
     lines = [wrapped("What hakmem needs, divided by what the other allocator needs, as a mean of "
                      "the rows: 0.80 is 20% less. *Faster* and *slower* count rows."), ""]
-    for (_, head), report in zip(heads(page), (workloads, programs)):
-        lines += [head, "", "| compared with | time | faster | slower | peak memory |",
-                  "|---|---:|---:|---:|---:|"]
-        lines += ["| %s | **%.2f** | %s | %s | **%.2f** |" % (
-            NAMES.get(name, name), number(cells["time"]), cells["faster"], cells["slower"],
-            number(cells["peak RSS"])) for name, cells in summary(report).items()]
-        lines.append("")
+    for (_, head), means_of_kind in zip(heads(page), tables):
+        lines += [head, "", means_of_kind, ""]
     lines += ["Where hakmem needs more, the worst first:", "", *worst(page)]
     return "\n".join(lines) + "\n"
 
@@ -239,16 +261,23 @@ def noted(png, text):
 
 def write(top, directory):
     """README.md and docs/benchmarks.md anew."""
-    results = {kind: ((directory / (kind + ".md")).read_text(encoding="utf-8"),
-                      json.loads((directory / (kind + ".json")).read_text(encoding="utf-8")))
-               for kind in KINDS}
-    sums = {kind: hashlib.sha256((directory / (kind + ".json")).read_bytes()).hexdigest()
-            for kind in KINDS}
-    page = filled((top / PAGE).read_text(encoding="utf-8"), page_block(results, sums))
-    readme = filled((top / "README.md").read_text(encoding="utf-8"),
-                    readme_block(page, *(report for report, _ in results.values())))
+    page = (top / PAGE).read_text(encoding="utf-8")
+    readme = (top / "README.md").read_text(encoding="utf-8")
+    parts, tables = [], []
+    for kind in KINDS:
+        report, result = (directory / (kind + end) for end in (".md", ".json"))
+        if report.exists() and result.exists():
+            text, content = report.read_text(encoding="utf-8"), result.read_bytes()
+            digest = hashlib.sha256(content).hexdigest()
+            parts.append(kind_parts(kind, text, json.loads(content), digest))
+            tables.append(means(text))
+        else:
+            print("%s has no results of %s: those of before stay" % (directory, kind))
+            parts.append(parts_there(page, kind))
+            tables.append(means_there(readme, kind))
+    page = filled(page, page_block(parts))
+    (top / "README.md").write_text(filled(readme, readme_block(page, tables)), encoding="utf-8")
     (top / PAGE).write_text(page, encoding="utf-8")
-    (top / "README.md").write_text(readme, encoding="utf-8")
 
 
 def strangers(readme):
@@ -294,8 +323,10 @@ def self_test():
                      {"name": "b", "summary": "does B"}, {"name": "c", "summary": "does C"},
                      {"name": "d", "summary": "does D", "metrics": ["longest_call"]}]}
     empty = "x\n<!-- results:begin -->\nold\n<!-- results:end -->\ny\n"
-    both = {kind: (report, file) for kind in KINDS}
-    page = filled(empty, page_block(both, {"workloads": "0" * 64, "programs": "1" * 64}))
+    digests = {"workloads": "0" * 64, "programs": "1" * 64}
+    page = filled(empty, page_block(
+        [kind_parts(kind, report, file, digest) for kind, digest in digests.items()]))
+    assert filled(empty, page_block([parts_there(page, kind) for kind in KINDS])) == page, page
     row = "| a | does A, 2 threads | 1.25 \u25b2 | 0.5 \u25bc | 1.25 \u25b2 | 0.5 \u25bc |"
     assert row in page, page
     noise = "12% (a).\nNoise of peak RSS, hakmem against itself: within 5.2% (b).\n\n"
@@ -305,7 +336,8 @@ def self_test():
     assert page.count(latency) == 2 and "does D" not in page, page
     programs = report.replace("| best peer | **1.10**", "| system | **1.30**")
     text = filled("# x\n\n1.10 and 12%, not 0.1.0.\n\n" + empty,
-                  readme_block(page, report, programs))
+                  readme_block(page, [means(report), means(programs)]))
+    assert readme_block(page, [means_there(text, kind) for kind in KINDS]) in text, text
     best = "| the best other allocator of each row | **1.10** | 1 | 2 | **0.90** |"
     assert best in text and text.count(" | **1.10** |") == 1 and "(A/A) |" not in text, text
     assert "row: does B (1.33);\n  does A, 2 threads (1.25).\n" in text, text
