@@ -92,10 +92,12 @@ static struct heap *lose_heap(void)
     thread_heap = (struct heap_front *)&no_heap;
     own_heap = NULL;
     if (heap) {
-        enter_process(heap); /* the thread may have had hits alone */
         if (trace_now())
             trace_now()->thread_ends(heap);
+        /* Before the heap is one of this process: in a child its gate may be a lost thread's, and
+         * the thread may have had hits alone. */
         idle_disown(heap);
+        enter_process(heap);
     }
     return heap;
 }

@@ -472,6 +472,27 @@ static void a_child_goes_on_with_a_drained_heap(void **state)
     check_heap();
 }
 
+static void leave_in_child(void *unused)
+{
+    (void)unused;
+    heap_forget();
+    use_all_sizes();
+    check_heap();
+}
+
+/* The thread that forked may end before any slow path of it, and another one, which does not exist
+ * in the child, had the gate. */
+static void a_child_leaves_a_heap_whose_gate_is_lost(void **state)
+{
+    (void)state;
+    use_all_sizes();
+    struct heap *mine = heap_of_thread();
+    mine->gate = GATE_OTHER;
+    unit_in_child(leave_in_child, NULL);
+    mine->gate = GATE_FREE;
+    check_heap();
+}
+
 static void use_and_exit(void)
 {
     use_all_sizes();
@@ -506,6 +527,7 @@ int main(void)
         cmocka_unit_test(a_clock_that_was_set_back_does_not_stop_drains),
         cmocka_unit_test(steps_are_short),
         cmocka_unit_test(a_child_goes_on_with_a_drained_heap),
+        cmocka_unit_test(a_child_leaves_a_heap_whose_gate_is_lost),
         cmocka_unit_test(a_drained_heap_is_adopted),
     };
     return cmocka_run_group_tests(tests, begin, finish);
