@@ -86,13 +86,16 @@ void *signals_give_stack(void *kept)
     return memory;
 }
 
-void *signals_take_stack(void *memory)
+void signals_take_stack(void **place)
 {
+    char *memory = *place;
     stack_t stack, none = {.ss_flags = SS_DISABLE};
-    if (!memory || sigaltstack(NULL, &stack) != 0 || stack.ss_sp != (char *)memory + os_page_size())
-        return memory;
+    if (!memory || sigaltstack(NULL, &stack) != 0 || stack.ss_sp != memory + os_page_size())
+        return;
+    /* A child of fork may be made in between, and give its addresses to something else. */
+    *place = NULL;
+    KEEP_STORE_ORDER();
     /* A thread that ends inside a handler may still be on it. */
     if (sigaltstack(&none, NULL) == 0)
         os_unmap(memory, stack_bytes);
-    return NULL;
 }

@@ -25,10 +25,11 @@ bool signals_are_caught(int signal);
 void signals_pass_on(int signal, siginfo_t *info, void *context, bool at_once);
 
 /* If signals are handled, gives the calling thread a stack for handlers, unless it has one. To be
- * taken back before the thread ends; a stack in use by then stays mapped. Both return the stack to
- * pass to the next call, of any thread; NULL: none. If the program has set another stack, ours is
- * kept and not unmapped: the program may set it again later. */
+ * taken back before the thread ends; a stack in use by then stays mapped. The first returns the
+ * stack, and the second leaves that in its place which is to be passed to the next call, of any
+ * thread; NULL: none. If the program has set another stack, ours is kept and not unmapped: the
+ * program may set it again later. */
 void *signals_give_stack(void *kept);
-void *signals_take_stack(void *stack);
+void signals_take_stack(void **place);
 
 #endif

@@ -42,7 +42,7 @@ static void thread_starts(struct heap *heap)
 
 static void thread_ends(struct heap *heap)
 {
-    heap->signal_stack = signals_take_stack(heap->signal_stack);
+    signals_take_stack(&heap->signal_stack);
 }
 
 static bool covers_guarded(const void *address)

@@ -26,8 +26,8 @@ static void take_and_go_on(int signal_number)
 {
     volatile char local = (char)signal_number;
     CHECK(is_on_it((const void *)&local));
-    CHECK(!signals_take_stack(stack));
-    CHECK(local == (char)signal_number);
+    signals_take_stack(&stack);
+    CHECK(!stack && local == (char)signal_number);
 }
 
 /* As where a handler ends its thread, and the thread's exit handlers run on the handler's stack. */
@@ -47,9 +47,10 @@ static void take_it_back(void *unused)
     (void)unused;
     signals_catch(end_by);
     CHECK((stack = signals_give_stack(NULL)) != NULL);
-    CHECK(!signals_take_stack(stack));
-    CHECK(sigaltstack(NULL, &now) == 0 && now.ss_flags & SS_DISABLE);
-    unit_expect_fault((char *)stack + os_page_size());
+    char *before = stack;
+    signals_take_stack(&stack);
+    CHECK(!stack && sigaltstack(NULL, &now) == 0 && now.ss_flags & SS_DISABLE);
+    unit_expect_fault(before + os_page_size());
 }
 
 /* As where a library gives a thread a stack for its time, and puts back the one that was there when
@@ -63,11 +64,13 @@ static void put_it_back(void *unused)
     signals_catch(end_by);
     CHECK((stack = signals_give_stack(NULL)) != NULL);
     CHECK(sigaltstack(&theirs, &ours) == 0);
-    CHECK(signals_take_stack(stack) == stack);
+    void *before = stack;
+    signals_take_stack(&stack);
+    CHECK(stack == before);
     CHECK(sigaltstack(&ours, NULL) == 0);
     struct sigaction action = {.sa_handler = take_and_go_on, .sa_flags = SA_ONSTACK};
     CHECK(sigaction(SIGUSR1, &action, NULL) == 0 && raise(SIGUSR1) == 0);
-    CHECK(sigaltstack(&none, NULL) == 0 && signals_give_stack(stack) == stack);
+    CHECK(sigaltstack(&none, NULL) == 0 && signals_give_stack(before) == before);
 }
 
 static void stacks_are_for_handlers(void **state)
