@@ -49,7 +49,7 @@ fn calls_that_never_reach_malloc_are_told() {
     let directory = scratch();
     for executable in &this_and_stripped(directory.path()) {
         let (text, status) = doctor(executable, "a_hundred_thousand_calls");
-        // Whether such a program can call malloc at all is up to the version of the standard library.
+        // Whether such a program can call malloc at all is up to the standard library's version.
         let never = text.contains("\u{2717} it has mimalloc linked in, and never calls malloc");
         assert_eq!(status, if never { 1 } else { 3 }, "{text}");
         assert!(
