@@ -129,8 +129,8 @@ STEPS = (
      "what came free in the last round is taken for what it left"),
     ("base/pressure.c", "before & ARMED_ANEW ? ARMED_BEFORE : 0", "0",
      "what came free just before the last round stays"),
-    ("thread/heap.c", "        idle_disown(heap);\n    }\n    return heap;",
-     "    }\n    return heap;", "a heap is pooled and still drained"),
+    ("thread/heap.c", "        idle_disown(heap);\n        enter_process(heap);",
+     "        enter_process(heap);", "a heap is pooled and still drained"),
 )
 
 WALKERS = re.compile(r"_check(_all|_pool)?$")
