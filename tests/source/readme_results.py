@@ -263,10 +263,14 @@ def write(top, directory):
     """README.md and docs/benchmarks.md anew."""
     page = (top / PAGE).read_text(encoding="utf-8")
     readme = (top / "README.md").read_text(encoding="utf-8")
+    if not any((directory / (kind + ".json")).exists() for kind in KINDS):
+        raise SystemExit("%s has no results: see %s for how to measure" % (directory, PAGE))
     parts, tables = [], []
     for kind in KINDS:
         report, result = (directory / (kind + end) for end in (".md", ".json"))
-        if report.exists() and result.exists():
+        if report.exists() != result.exists():
+            raise SystemExit("%s: %s.md and %s.json belong together" % (directory, kind, kind))
+        if report.exists():
             text, content = report.read_text(encoding="utf-8"), result.read_bytes()
             digest = hashlib.sha256(content).hexdigest()
             parts.append(kind_parts(kind, text, json.loads(content), digest))
