@@ -251,10 +251,11 @@ bool engine_step(size_t bytes)
     enum giver here = row;
     if (steps && here < GIVERS && givers[here].step(place, bytes) && ++steps < STEPS_MAX)
         return true;
-    bool was_here = steps != 0;
-    steps = 0;
-    KEEP_STORE_ORDER();
-    place += was_here;
+    if (steps) {
+        steps = 0;
+        KEEP_STORE_ORDER();
+        place++;
+    }
     steps = look();
     return row < GIVERS;
 }

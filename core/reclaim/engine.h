@@ -2,7 +2,7 @@
  *
  * A *giver* is a kind of place where memory lies that nobody may need: a row of one table, from the
  * top down, since each gives to those below. What one has to give leaves it in *steps*, each of
- * which holds one lock at most and purges some 64 pages or moves some 128 blocks.
+ * which holds one lock at most and purges some 16 pages or moves some 128 blocks.
  *
  * A *hand* goes round all places. Where it comes by, it looks: what has been free ever since it
  * last did is not needed, and goes by steps, before the hand goes on. A round begins
@@ -13,7 +13,7 @@
  *                            ^ hand
  *
  * The steps are driven
- *  - by slow paths of any thread, for a part of the time since the last one that worked, some 50
+ *  - by slow paths of any thread, for a part of the time since the last one that worked, some 20
  *    microseconds; only after a long pause, when the program hardly calls malloc, longer;
  *  - by a need, from a row on, until it is met: a limit (limit.c), memory that grows (growth.c), a
  *    request or no memory (reclaim_everything).
