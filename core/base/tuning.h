@@ -308,6 +308,11 @@
 #define USE_SPARSE 16
 #define DISTRUST_PART 4
 
+/* bytes. calloc clears fresh blocks of up to two pages, too: a program that looks at a fresh page
+ * gets the system's page of zeros, and then pays for its first write once more.
+ * [api#calloc-clears-short-blocks-whole; none: drawn rows of calloc with threads] */
+#define CLEARED_WHOLE (8 * KIB)
+
 /* pages, bytes. If so many places were written to, calloc sweeps the memory: it looks at all pages,
  * and clears those that are not zero. A fault costs as much as clearing 25 pages that have memory,
  * or 10 of memory above SWEEP_LONG, which no processor's cache holds.

@@ -4,6 +4,7 @@
 
 #include "base/pressure.h"
 #include "base/sparse.h"
+#include "base/tuning.h"
 #include "slab/slab.h"
 #include "span/page_heap.h"
 
@@ -81,9 +82,10 @@ static void clear_dirty_pages(const struct slab *slab, char *start, size_t size)
 void slab_clear(void *block, size_t size, unsigned state)
 {
     const struct slab *slab = slab_lookup(block);
-    if (state == BLOCK_UNUSED && slab->clean)
+    bool fresh = state == BLOCK_UNUSED && size > CLEARED_WHOLE;
+    if (fresh && slab->clean)
         return;
-    if (state == BLOCK_UNUSED)
+    if (fresh)
         clear_dirty_pages(slab, block, size);
     else
         clear_piece(block, round_up(size, sizeof(uint64_t)), size);

@@ -97,8 +97,8 @@ ALWAYS_INLINE struct slab *slab_find(const void *address)
 /* slab_find as a call, for paths where that costs little. */
 struct slab *slab_lookup(const void *address);
 
-/* Zeroes a block that its caller just got: all of it, unless `state`, that of a long block until
- * then, is BLOCK_UNUSED; then parts known to be zero stay as they are. */
+/* Zeroes a block that its caller just got: all of it, unless it is longer than CLEARED_WHOLE and
+ * `state`, its own until then, is BLOCK_UNUSED; then parts known to be zero stay as they are. */
 void slab_clear(void *block, size_t size, unsigned state);
 
 /* Memory inside slabs goes back to the system in pieces of this many bytes: at least a page, of
