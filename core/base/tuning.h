@@ -74,7 +74,7 @@
  * part of the memory in use, where blocks come and go; those of the threads of a CPU at least so
  * many times magazine_kib.
  * [thread#how-long-magazines-are; slots-1m-first] */
-#define CACHED_PART 4
+#define CACHED_PART 2
 #define CACHED_MAGAZINES 64
 
 /* ---- Batches: thread/magazine.c, slab/bin.h -------------------------------------------------- */

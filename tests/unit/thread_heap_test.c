@@ -140,8 +140,8 @@ static void magazines_grow_under_load_to_their_limit(void **state)
     }
 }
 
-/* What the thread may cache of all sizes above 1 KiB together, with `live` bytes in use: a quarter
- * of the memory in use, or 64 times `magazine_kib`. */
+/* What the thread may cache of all sizes above 1 KiB together, with `live` bytes in use: half of
+ * the memory in use, or 64 times `magazine_kib`. */
 static size_t sum_of_capacities(const struct heap *mine)
 {
     size_t sum = 0;
@@ -166,7 +166,7 @@ static void bounded_together(struct heap *mine, size_t live, size_t step)
         heap_check(mine);
         assert_int_equal(mine->allowed_bytes, sum_of_capacities(mine));
         /* The last batch of a class came when less was in use, or before a tick found so. */
-        CHECK(mine->allowed_bytes <= size_max(least, used / 4 + 2 * LARGE_MAX));
+        CHECK(mine->allowed_bytes <= size_max(least, used / 2 + 2 * LARGE_MAX));
     }
     /* Not at the end, after sizes of which none may fit. */
     CHECK(most > least / 2);
