@@ -86,7 +86,9 @@ bool fence_close(enum fence fence, void *address, size_t size)
         /* It is locked, or a filter refuses: another mapping in its place has none. */
         if (fence == FENCE_RIGHTS && os_make_untouchable(address, size))
             return true;
+        /* Closed, what keeps its memory would count as gone. */
         sparse_clear(address, size);
+        return false;
     }
     return fence == FENCE_RIGHTS && os_make_inaccessible(address, size);
 }
