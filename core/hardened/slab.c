@@ -14,7 +14,7 @@
 #include "hardened/front.h"
 #include "os/os.h"
 
-/* If a page is as long as a unit, there is none to spare. */
+/* If a page is as long as a unit, or beside the only block, there is none to spare. */
 unsigned hardened_slab_blocks(unsigned size_class)
 {
     const struct size_class *layout = &size_classes[size_class];
@@ -22,7 +22,7 @@ unsigned hardened_slab_blocks(unsigned size_class)
     if (page == UNIT_SIZE || size_class_is_single(size_class))
         return layout->blocks;
     size_t most = (layout->units * UNIT_SIZE - page) / layout->size;
-    return (unsigned)size_min(most, layout->blocks);
+    return (unsigned)size_min(size_max(most, 1), layout->blocks);
 }
 
 size_t hardened_record_bytes(unsigned blocks)
