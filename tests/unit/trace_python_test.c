@@ -212,7 +212,8 @@ static void take_any_text(void)
         {.length = 4, .state = ONE}};
     struct code other = function;
     struct frame frame = frame_in(&other, 0, NULL);
-    for (unsigned i = 0; i < ARRAY_LENGTH(texts); i++) {
+    /* What a length that lies leads to is read if it can be; AddressSanitizer minds. */
+    for (unsigned i = HAKMEM_SANITIZE_ADDRESS ? 3 : 0; i < ARRAY_LENGTH(texts); i++) {
         other.name = &texts[i];
         other.file = (const struct text *)((uintptr_t)i << 44 | 8);
         CHECK(look(&frame) == 1 && record_of(places[0])->state == LOG_WHOLE);
