@@ -353,7 +353,7 @@ class Attach(Case):
     @unittest.skipUnless(os.geteuid() == 0, "takes root")
     def test_container(self):
         """What lies where a container writes its files is brought only if it is one of them."""
-        self.start(prefix=["unshare", "--mount", "--"])
+        self.start(prefix=["unshare", "--mount", "--propagation=unchanged", "--"])  # for chroots
         recorder = self.begin()
         secret = self.output / "secret"
         secret.write_text("secret")
