@@ -11,7 +11,8 @@ set -eu
 memory_mib=$1
 
 # As in redis.sh: a preloaded allocator serves, and the C library if there is none.
-LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}libc.so.6 redis-server --port 0 --unixsocket redis.socket \
+preload=${LD_PRELOAD:+$LD_PRELOAD:}./redis-jemalloc.so:libc.so.6
+LD_PRELOAD=$preload redis-server --port 0 --unixsocket redis.socket \
     --save '' --appendonly no --loglevel warning --maxmemory "${memory_mib}mb" \
     --maxmemory-policy allkeys-random > server.log &
 server=$!

@@ -8,8 +8,10 @@ requests=$1
 keys=$((requests / 32))
 
 # Debian links redis-server with jemalloc. The C library, preloaded last, comes before that: so a
-# preloaded allocator serves the calls if there is one, and the C library if there is none.
-LD_PRELOAD=${LD_PRELOAD:+$LD_PRELOAD:}libc.so.6 redis-server --port 0 --unixsocket redis.socket \
+# preloaded allocator serves the calls if there is one, and the C library if there is none. So does
+# it with calls that only jemalloc has: an allocator without them gets them by redis-jemalloc.c.
+preload=${LD_PRELOAD:+$LD_PRELOAD:}./redis-jemalloc.so:libc.so.6
+LD_PRELOAD=$preload redis-server --port 0 --unixsocket redis.socket \
     --save '' --appendonly no --loglevel warning --hash-max-listpack-entries 16 > server.log &
 server=$!
 trap 'kill $server 2> /dev/null || true' EXIT
