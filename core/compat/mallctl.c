@@ -20,6 +20,7 @@
 #include "compat/figures.h"
 #include "compat/names.h"
 #include "hakmem/hakmem.h"
+#include "hardened.h"
 #include "override/override.h"
 #include "report/stats.h"
 #include "scope/scope.h"
@@ -42,7 +43,10 @@ static const char names[] =
 #undef CONTROL
     ;
 
-/* Those of a library with scopes. */
+/* Those of a library with scopes, where an arena is one, and of the hardened library, which has one
+ * arena. */
+enum { HAS_ARENAS = SCOPES || HARDENED };
+
 static const char names_of_arenas[] =
 #define CONTROL(id, name, ...) name "\0"
 #include "compat/arenas.def"
@@ -80,10 +84,10 @@ static struct hakmem_scope *scope_of(size_t arena)
     return SCOPES && arena != ARENAS_ALL ? scope_of_arena(arena) : NULL;
 }
 
-/* The number of a new arena; 0: there is no memory, or no number. */
+/* The number of a new arena; 0: there is no memory, or no number, or but one arena. */
 static unsigned create_arena(void)
 {
-    struct hakmem_scope *scope = hakmem_scope_create(NULL, 0, NULL, NULL);
+    struct hakmem_scope *scope = SCOPES ? hakmem_scope_create(NULL, 0, NULL, NULL) : NULL;
     unsigned arena = scope ? scope_arena(scope) : 0;
     if (arena <= ARENAS_LAST)
         return arena;
@@ -129,7 +133,7 @@ static uint64_t control_value(enum control control, size_t arena)
 #undef CONTROL
 #define CONTROL(id, name, type, access, value)                                                     \
     case CONTROL_##id:                                                                             \
-        return SCOPES ? (uint64_t)(value) : 0;
+        return HAS_ARENAS ? (uint64_t)(value) : 0;
 #include "compat/arenas.def"
 #undef CONTROL
     default:
@@ -229,7 +233,7 @@ static bool copy_value(uint64_t value, size_t bytes, void *old, size_t *old_leng
 /* Why the name cannot be used with that arena; 0: it can. */
 static int arena_error(enum control control, size_t arena)
 {
-    if (!SCOPES || control < CONTROL_FIRST_OF_ARENAS || control == CONTROL_arenas_create ||
+    if (!HAS_ARENAS || control < CONTROL_FIRST_OF_ARENAS || control == CONTROL_arenas_create ||
         scope_of(arena))
         return 0;
     if (forms[control].access == ACTS)
@@ -265,7 +269,7 @@ static int exchange(
         return EINVAL;
     if (old && old_length && !copy_value(control_value(control, arena), bytes, old, old_length))
         return EINVAL;
-    if (creates && !*(const unsigned *)old)
+    if (SCOPES && creates && !*(const unsigned *)old)
         return EAGAIN;
     bool acts = (new &&control != CONTROL_epoch) || forms[control].access == TAKES;
     return acts ? act(control, value) : 0;
@@ -282,7 +286,7 @@ static void look_after_idle_memory(void)
 static int find_control(const char *name, size_t *number)
 {
     int control = names_find(names, name, number);
-    if (!SCOPES || control >= 0)
+    if (!HAS_ARENAS || control >= 0)
         return control;
     control = names_find(names_of_arenas, name, number);
     return control < 0 ? control : control + CONTROL_FIRST_OF_ARENAS;
@@ -301,7 +305,7 @@ EXPORT int mallctl(const char *name, void *old, size_t *old_length, void *new, s
 /* Counts the parts of a name between dots. `*number_at`: which part is a number; 0: none. */
 static size_t count_parts(size_t control, size_t *number_at)
 {
-    const char *name = SCOPES && control >= CONTROL_FIRST_OF_ARENAS
+    const char *name = HAS_ARENAS && control >= CONTROL_FIRST_OF_ARENAS
                            ? names_at(names_of_arenas, control - CONTROL_FIRST_OF_ARENAS)
                            : names_at(names, control);
     size_t parts = 1;
@@ -330,7 +334,7 @@ EXPORT int mallctlbymib(
 {
     size_t number_at;
     look_after_idle_memory();
-    if (!length || mib[0] >= (SCOPES ? CONTROL_COUNT : CONTROL_FIRST_OF_ARENAS) ||
+    if (!length || mib[0] >= (HAS_ARENAS ? CONTROL_COUNT : CONTROL_FIRST_OF_ARENAS) ||
         length != count_parts(mib[0], &number_at))
         return ENOENT;
     size_t number = number_at ? mib[number_at] : 0;

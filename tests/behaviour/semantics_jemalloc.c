@@ -47,6 +47,30 @@ static void arenas_and_caches_are_taken(void **state)
     assert_int_equal(nallocx(1000, MALLOCX_ARENA(3)), nallocx(1000, 0));
 }
 
+/* The hardened library has no other arena, as there is no other cache, but Redis 8 ends where it
+ * has not one of each for its scripts, and where there are no figures of them. */
+static void arenas_and_caches_are_made(void **state)
+{
+    (void)state;
+    static const char *const figures[] = {
+        "small.allocated", "large.allocated", "pactive", "pmuzzy", "resident"};
+    unsigned arena = 77, cache = 77;
+    size_t length = sizeof arena;
+    assert_int_equal(mallctl("arenas.create", &arena, &length, NULL, 0), 0);
+    assert_int_equal(mallctl("tcache.create", &cache, &length, NULL, 0), 0);
+    int flags = (int)(MALLOCX_ARENA(arena) | MALLOCX_TCACHE(cache));
+    void *block = rallocx(mallocx(100, flags), 200, flags);
+    assert_non_null(block);
+    for (size_t i = 0; i < 2 * COUNT_OF(figures); i++) {
+        char name[64];
+        size_t figure = SIZE_MAX, bytes = sizeof figure;
+        snprintf(name, sizeof name, "stats.arenas.%u.%s", i % 2 ? arena : 4096, figures[i / 2]);
+        assert_int_equal(mallctl(name, &figure, &bytes, NULL, 0), 0);
+        assert_true(i > 1 || figure >= 200);
+    }
+    dallocx(block, flags);
+}
+
 static void blocks_mix_with_those_of_malloc(void **state)
 {
     (void)state;
@@ -201,6 +225,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_have_what_the_flags_say),
         cmocka_unit_test(arenas_and_caches_are_taken),
+        cmocka_unit_test(arenas_and_caches_are_made),
         cmocka_unit_test(blocks_mix_with_those_of_malloc),
         cmocka_unit_test(growing_keeps_bytes_and_zeroes_the_rest),
         cmocka_unit_test(growing_comes_to_an_alignment),
