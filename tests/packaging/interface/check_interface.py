@@ -190,7 +190,8 @@ def dump(library, headers, path):
 
 class Interface:
     """What a dump says: `functions` {name: "result(parameter, ...)"}, and `fields` {structure:
-    [(name, bit, type), ...]}; types go by what they are, whatever their names."""
+    [(name, bit, type), ...]}; types go by what they are, whatever their names. Of the interface
+    alone: abidw 2.6, unlike 2.2, writes functions of the C library, too, that are called."""
 
     def __init__(self, path):
         root = ElementTree.parse(path).getroot()
@@ -199,7 +200,8 @@ class Interface:
             node.get("elf-symbol-id"): "%s(%s)" % (
                 self.type_of(node.find("return")),
                 ", ".join(map(self.type_of, node.findall("parameter"))))
-            for node in root.iter("function-decl") if node.get("elf-symbol-id")}
+            for node in root.iter("function-decl")
+            if node.get("elf-symbol-id", "").startswith("hakmem_")}
         self.fields = {
             node.get("name"): [
                 (member.find("var-decl").get("name"), int(member.get("layout-offset-in-bits")),
