@@ -13,7 +13,7 @@ use crate::fixtures::{compile, hakmem, library, scratch, skip};
 /// Of blocks of a size, or, if it is odd, of many sizes up to that, one of so many is kept, by one
 /// of two functions: the first alone, one after the other, or both in turns. At each line of input
 /// it frees what the next one has kept, and says by how many bytes the resident memory fell. With
-/// one more word it waits for a line before all that.
+/// one more word it waits for a line before all that, and for another after its first block.
 const PROGRAM: &str = r#"
     #include <malloc.h>
     #include <stdio.h>
@@ -49,8 +49,11 @@ const PROGRAM: &str = r#"
     int main(int words, char **word) {
         size_t size = words > 4 ? atol(word[1]) : 0, every = atol(word[2]), mixed = atol(word[4]);
         size_t all = ((size_t)atol(word[3]) << 20) / size;
-        if (words > 5)
+        if (words > 5) {
             say(0);
+            free(malloc(1 << 20));
+            say(0);
+        }
         passed = malloc(all * sizeof *passed);
         kept[0] = malloc(all * sizeof *passed);
         kept[1] = malloc(all * sizeof *passed);
@@ -97,7 +100,7 @@ impl Keeper {
         Keeper::run(command)
     }
 
-    /// One that has not begun: [`Keeper::free`] lets it.
+    /// One that has not begun: [`Keeper::free`] lets it have a block, and then begin.
     pub fn waiting(mut command: Command, numbers: [u64; 4]) -> Keeper {
         command.args(numbers.map(|number| number.to_string()));
         command.arg("wait");
