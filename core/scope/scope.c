@@ -41,7 +41,7 @@ static void detach_all(struct hakmem_scope *scope, struct list *gone, struct lis
         detach(other, gone);
         if (!ended)
             continue;
-        ATOMIC_STORE_RELEASE(&other->lives, false);
+        ATOMIC_STORE_RELAXED(&other->lives, false);
         list_push(ended, &other->by_end);
     }
 }

@@ -34,7 +34,7 @@ struct hakmem_scope {
     hakmem_scope_callback *callback;
     void *argument;
     struct lock lock;   /* used in a root alone */
-    bool lives;         /* atomic, any thread: release on store pairs with acquire on load */
+    bool lives;         /* atomic, any thread: release where it begins pairs with acquire */
     size_t limit;       /* of live_bytes, but for caches; SIZE_MAX: none */
     size_t live_bytes;  /* with the scopes inside it, and what their caches have (scope/cache.h) */
     size_t live_blocks; /* the same */

@@ -97,6 +97,19 @@ static void end_all(void)
     CHECK(!scope_lives(outer) && !scope_lives(inner));
 }
 
+/* An arena is a scope that nobody handed on: it is found by its number. */
+static void make_arena(void)
+{
+    CHECK(scope_create(NULL, 0, NULL, NULL));
+}
+
+static void find_arena(void)
+{
+    struct hakmem_scope *found = scope_of_arena(inner->arena + 1);
+    if (found)
+        free_slow(take(found, SIZE));
+}
+
 static void finish(void)
 {
     scope_check_all();
@@ -142,8 +155,18 @@ SCOPE_SCENARIO(stay_two, "two threads stay in a scope", stay, stay);
 SCOPE_SCENARIO(stay_free, "a block is freed while a thread stays", stay, free_the_block);
 SCOPE_SCENARIO(fork_stay, "fork while a thread stays in a scope", clone_child, stay);
 SCOPE_SCENARIO(reset, "a scope is reset while the one around it is used", reset_inner, use_big);
+SCOPE_SCENARIO(make_find, "an arena is made and found", make_arena, find_arena);
+SCOPE_SCENARIO(make_end, "an arena is made while others end", make_arena, end_all);
 SCOPE_SCENARIO(fork, "fork while slabs come and go", clone_child, use_inner);
 SCOPE_SCENARIO(fork_big, "fork while a big block comes and goes", clone_child, use_big);
 SCOPE_SCENARIO(fork_free, "fork while a block is freed", clone_child, free_the_block);
 SCOPE_SCENARIO(fork_reset, "fork while a scope is reset", clone_child, reset_inner);
 SCOPE_SCENARIO(fork_end, "fork while scopes end", clone_child, end_all);
+
+SCENARIO(scopes_make_two) = {
+    .name = "scopes_make_two",
+    .about = "two threads make arenas",
+    .prepare = initialise,
+    .thread = {make_arena, make_arena},
+    .finish = finish,
+    .preemptions_max = 2};
