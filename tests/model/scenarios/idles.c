@@ -67,6 +67,7 @@ static void use_transfer(void)
 
 static void purge(void)
 {
+    model_set_time(1000); /* long after one in vain, which would not wait for heaps to settle */
     idle_purge();
     use_transfer();
 }
