@@ -12,8 +12,8 @@ set(HAKMEM_WARNINGS -Wall -Wextra)
 set(HAKMEM_CORE_WARNINGS ${HAKMEM_WARNINGS} -Wshadow -Wundef -Wvla -Wpointer-arith -Wwrite-strings
     -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wformat=2
     -Wimplicit-fallthrough)
-# Tests misuse memory on purpose; the compiler need not point it out, nor the C library see to it, as
-# in Ubuntu by default.
+# Tests misuse memory on purpose; the compiler need not point it out, nor the C library see to it,
+# as in Ubuntu by default.
 # cmocka 2 gives macros other names, which cmocka 1 does not have.
 set(HAKMEM_TEST_WARNINGS ${HAKMEM_WARNINGS} -Wno-deprecated-declarations -U_FORTIFY_SOURCE)
 if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
