@@ -75,14 +75,23 @@ static SLOW_PATH void *set_bytes(void *to, int byte, size_t size)
     return to;
 }
 
+/* No limit, of which the compiler must not know: clang would call the function without one, which
+ * leads back here. */
+ALWAYS_INLINE size_t any_room(void)
+{
+    size_t room = SIZE_MAX;
+    __asm__("" : "+r"(room));
+    return room;
+}
+
 ALWAYS_INLINE void *move(void *to, const void *from, size_t size)
 {
-    return LIKELY(libc_move) ? libc_move(to, from, size, SIZE_MAX) : move_bytes(to, from, size);
+    return LIKELY(libc_move) ? libc_move(to, from, size, any_room()) : move_bytes(to, from, size);
 }
 
 ALWAYS_INLINE void *set_to(void *to, int byte, size_t size)
 {
-    return LIKELY(libc_set) ? libc_set(to, byte, size, SIZE_MAX) : set_bytes(to, byte, size);
+    return LIKELY(libc_set) ? libc_set(to, byte, size, any_room()) : set_bytes(to, byte, size);
 }
 
 /* This library's own. */
@@ -329,7 +338,7 @@ EXPORT wchar_t *wmempcpy(wchar_t *to, const wchar_t *from, size_t count)
 EXPORT wchar_t *wmemset(wchar_t *to, wchar_t value, size_t count)
 {
     check(to, bytes_of(count, sizeof *to), "wmemset");
-    return libc_set_wide(to, value, count, SIZE_MAX);
+    return libc_set_wide(to, value, count, any_room());
 }
 
 /* ---- Formatted text -------------------------------------------------------------------------- */
@@ -341,7 +350,7 @@ static int print(char *to, size_t size, const char *format, va_list arguments, c
     if (!all)
         check(to, size_min(size, 1), call);
     size_t room = all ? size : size_min(size, alloc_object_size(to));
-    int length = libc_print(to, room, 0, SIZE_MAX, format, arguments);
+    int length = libc_print(to, room, 0, any_room(), format, arguments);
     if (UNLIKELY(room < size) && length >= 0 && (size_t)length >= room)
         look_closely(to, size_min((size_t)length + 1, size), call);
     return length;
@@ -360,7 +369,7 @@ static int print_all(char *to, const char *format, va_list arguments, const char
     if (UNLIKELY(!fits(to, INT_MAX))) {
         va_list twice;
         va_copy(twice, arguments);
-        int length = libc_print(NULL, 0, 0, SIZE_MAX, format, twice);
+        int length = libc_print(NULL, 0, 0, any_room(), format, twice);
         va_end(twice);
         check(to, length < 0 ? 1 : (size_t)length + 1, call);
     }
