@@ -164,6 +164,9 @@ mod x86_64 {
     /// `NT_X86_XSTATE`.
     pub(crate) const FLOATING_POINT: i32 = 0x202;
 
+    /// The flag by which copies go from the end on. A function begins without it.
+    const BACKWARDS: u64 = 1 << 10;
+
     /// The instruction `syscall`.
     const SYSTEM_CALL: [u8; 2] = [0x0f, 0x05];
     const NO_CALL: u64 = u64::MAX;
@@ -261,6 +264,7 @@ mod x86_64 {
         }
 
         pub(super) fn push_return_address(&mut self, memory: &Memory, address: u64) -> Option<()> {
+            self.values.eflags &= !BACKWARDS;
             self.values.rsp -= 8;
             self.set_return_address(memory, address)
         }
