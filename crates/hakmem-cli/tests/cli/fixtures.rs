@@ -110,8 +110,9 @@ pub fn scratch() -> tempfile::TempDir {
 pub fn compile(compiler: &str, source: &str, flags: &[&str], output: &Path) -> Option<()> {
     let file = output.with_extension("c");
     fs::write(&file, source).unwrap();
+    // Ubuntu's compiler knows what checked copies do, and leaves out those that nobody reads.
     let status = Process::new(compiler)
-        .arg("-o")
+        .args(["-U_FORTIFY_SOURCE", "-o"])
         .args([output, &file])
         .args(flags)
         .status();
