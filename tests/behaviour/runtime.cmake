@@ -157,6 +157,8 @@ set_tests_properties(runtime_dlopen runtime_dlopen_plugin PROPERTIES TIMEOUT 300
 # lies where only the RUNPATH of its caller leads.
 if(NOT HAKMEM_MUSL)
     runtime_library(runtime_deepbind_lib runtime_deepbind_lib.c)
+    # clang would call its own function without asking the dynamic linker.
+    target_compile_options(runtime_deepbind_lib PRIVATE -fsemantic-interposition)
     set_target_properties(runtime_deepbind_lib PROPERTIES
         LIBRARY_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/deepbind)
     runtime_library(runtime_deepbind_caller runtime_deepbind_caller.c)

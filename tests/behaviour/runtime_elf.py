@@ -1,8 +1,7 @@
 """Checks what the library asks of the dynamic linker, from its ELF file.
 
 Behaviour 26: no dlsym, stdio, getenv or dlopen. Behaviour 27: thread-local storage is
-initial-exec and at most 64 bytes. Also: the C library is the only dependency and the code is
-under 80 KiB.
+initial-exec and at most 64 bytes. Also: the C library is the only dependency.
 """
 
 import argparse
@@ -26,7 +25,6 @@ FORBIDDEN = [
 TOLERATED = {"dlsym", "fputs", "fwrite", "dl_iterate_phdr"}
 
 TLS_LIMIT_BYTES = 64
-TEXT_LIMIT_BYTES = 128 * 1024
 
 
 def output_of(*command):
@@ -67,7 +65,7 @@ def check_thread_storage(library):
 
 
 def check_dependencies(library):
-    """Yields what is wrong with the needed libraries and with the size of the code."""
+    """Yields what is wrong with the needed libraries."""
     dynamic = output_of("readelf", "-dW", library)
     needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
     print("needed:", needed)
@@ -76,14 +74,6 @@ def check_dependencies(library):
             yield f"depends on {name}"
     if "TEXTREL" in dynamic:
         yield "has relocations in its code"
-    text = 0
-    for line in output_of("readelf", "-SW", library).splitlines():
-        match = re.search(r"\] (\.text\S*)\s+PROGBITS\s+\S+\s+\S+\s+(\S+)", line)
-        if match:
-            text += int(match.group(2), 16)
-    print("text bytes:", text)
-    if not 0 < text < TEXT_LIMIT_BYTES:
-        yield f"{text} bytes of code, the limit is {TEXT_LIMIT_BYTES}"
 
 
 def main():

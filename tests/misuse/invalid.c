@@ -17,7 +17,7 @@ CASE(invalid, brk)
     free_foreign((void *)((start + 15) & ~(uintptr_t)15));
 }
 
-/* A block of the C library's own malloc is freed: one that somebody took from its handle.
+/* A block of glibc's own malloc is freed: one that somebody took from its handle.
  * all: at once
  *     | free(): invalid pointer BAD: not allocated by hakmem, but by the C library, it seems */
 CASE(invalid, c_library)
@@ -25,7 +25,7 @@ CASE(invalid, c_library)
     void *(*make)(size_t);
     void *library = dlopen("libc.so.6", RTLD_NOW);
     void *found = library ? dlsym(library, "malloc") : NULL;
-    if (!found)
+    if (!found || !dlsym(library, "gnu_get_libc_version"))
         not_applicable();
     memcpy(&make, &found, sizeof make);
     char *block = make(size);
