@@ -58,11 +58,6 @@ void lock_release(struct lock *lock)
         os_futex_wake(&lock->word);
 }
 
-bool lock_is_mine(const struct lock *lock)
-{
-    return (ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER) == identity_thread(identity_self());
-}
-
 bool lock_is_lost(const struct lock *lock, uint32_t before)
 {
     uint32_t holder = ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER;

@@ -30,7 +30,10 @@ void lock_acquire(struct lock *lock);
 void lock_release(struct lock *lock);
 
 /* Whether the calling thread holds it, interrupted by a signal handler. */
-bool lock_is_mine(const struct lock *lock);
+ALWAYS_INLINE bool lock_is_mine(const struct lock *lock)
+{
+    return (ATOMIC_LOAD_RELAXED(&lock->word) & LOCK_HOLDER) == identity_thread(identity_self());
+}
 
 /* In a new process, for identity_start's `repair`. A lock is lost if a thread held it that does
  * not exist here; `before` is the id that the calling thread had. The structure that it guards may
