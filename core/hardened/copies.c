@@ -43,8 +43,7 @@
 #define LIBC(name) __asm__(#name) __attribute__((weak))
 extern void *libc_move(void *to, const void *from, size_t size, size_t room) LIBC(__memmove_chk);
 extern void *libc_set(void *to, int byte, size_t size, size_t room) LIBC(__memset_chk);
-extern wchar_t *libc_set_wide(wchar_t *to, wchar_t value, size_t count, size_t room)
-    LIBC(__wmemset_chk);
+extern wchar_t *libc_set_wide(wchar_t *, wchar_t, size_t, size_t room) LIBC(__wmemset_chk);
 extern int libc_print(
     char *to, size_t size, int flag, size_t room, const char *format, va_list arguments)
     LIBC(__vsnprintf_chk);
@@ -75,8 +74,7 @@ static SLOW_PATH void *set_bytes(void *to, int byte, size_t size)
     return to;
 }
 
-/* No limit, of which the compiler must not know: clang would call the function without one, which
- * leads back here. */
+/* No limit, of which clang must not know: it would call the function without one, which is here. */
 ALWAYS_INLINE size_t any_room(void)
 {
     size_t room = SIZE_MAX;
@@ -100,10 +98,7 @@ void *__wrap_memcpy(void *to, const void *from, size_t size)
     return move(to, from, size);
 }
 
-void *__wrap_memmove(void *to, const void *from, size_t size)
-{
-    return move(to, from, size);
-}
+void *__wrap_memmove(void *, const void *, size_t) __attribute__((alias("__wrap_memcpy")));
 
 void *__wrap_memset(void *to, int byte, size_t size)
 {
