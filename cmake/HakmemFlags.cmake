@@ -48,6 +48,9 @@ set(HAKMEM_CORE_FLAGS
     -fexceptions
     # Keeps the compiler from using what it believes of malloc, e.g. making malloc + memset calloc.
     -fno-builtin
+    # Ubuntu's default: a name of the C library more for each, and a canary that a thread which is
+    # just being made has not yet.
+    -U_FORTIFY_SOURCE -fno-stack-protector
     -ffunction-sections
     -fdata-sections)
 
