@@ -48,7 +48,8 @@ class Machine:
 
 
 # The Makefile finds a Rust there, whatever the path is.
-RUST = ("",) * 2 if pathlib.Path("/usr/lib/rust-1.85/bin/cargo").exists() else ("cargo rust", " rust")
+HAS_RUST = pathlib.Path("/usr/lib/rust-1.85/bin/cargo").exists()
+RUST = ("", "") if HAS_RUST else ("cargo rust", " rust")
 # User, installer, command, whether it succeeds, what it has to say and to ask the installer for.
 SCRIPT = ("sh", "cmake/install-tools.sh")
 CASES = [
