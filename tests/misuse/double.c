@@ -339,7 +339,7 @@ CASE(double, then_immediate_exit)
 /* Ten thousand blocks of all sizes come and go between the two frees.
  * tiny, mid, large: at once | free(): double free of BAD
  * big: at once | free(): double free of BAD | free(): invalid pointer BAD: not allocated by hakmem
- */
+ *     | free(): invalid pointer BAD: inside a block of N bytes at BASE */
 CASE(double, with_delay_of_many_sizes)
 {
     void *block = new_victim(size);
