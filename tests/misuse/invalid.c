@@ -18,7 +18,7 @@ CASE(invalid, brk)
 }
 
 /* A block of glibc's own malloc is freed: one that somebody took from its handle.
- * all: at once
+ * all: at once or not applicable
  *     | free(): invalid pointer BAD: not allocated by hakmem, but by the C library, it seems */
 CASE(invalid, c_library)
 {
