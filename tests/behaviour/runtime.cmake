@@ -136,7 +136,11 @@ if(NOT HAKMEM_HARDENED) # see docs/limitations.md
 endif()
 
 # behaviours 26 and 27
-runtime_script(runtime_elf runtime_elf.py 30 $<TARGET_FILE:hakmem>)
+set(code)
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT HAKMEM_DEBUG AND NOT HAKMEM_MUSL)
+    set(code --code)
+endif()
+runtime_script(runtime_elf runtime_elf.py 30 $<TARGET_FILE:hakmem> ${code})
 runtime_program(runtime_dlopen runtime_dlopen.c)
 add_test(NAME runtime_dlopen COMMAND runtime_dlopen $<TARGET_FILE:hakmem>)
 # Plugins with a copy inside, which nobody linked so that they stay.

@@ -1,7 +1,8 @@
 """Checks what the library asks of the dynamic linker, from its ELF file.
 
 Behaviour 26: no dlsym, stdio, getenv or dlopen. Behaviour 27: thread-local storage is
-initial-exec and at most 64 bytes. Also: the C library is the only dependency.
+initial-exec and at most 64 bytes. Also: the C library is the only dependency and, with --code, the
+code is under 128 KiB, as it is where gcc built the library for glibc without assertions.
 """
 
 import argparse
@@ -25,6 +26,7 @@ FORBIDDEN = [
 TOLERATED = {"dlsym", "fputs", "fwrite", "dl_iterate_phdr"}
 
 TLS_LIMIT_BYTES = 64
+TEXT_LIMIT_BYTES = 128 * 1024
 
 
 def output_of(*command):
@@ -76,13 +78,27 @@ def check_dependencies(library):
         yield "has relocations in its code"
 
 
+def check_code(library):
+    """Yields what is wrong with the size of the code."""
+    text = 0
+    for line in output_of("readelf", "-SW", library).splitlines():
+        match = re.search(r"\] (\.text\S*)\s+PROGBITS\s+\S+\s+\S+\s+(\S+)", line)
+        if match:
+            text += int(match.group(2), 16)
+    print("text bytes:", text)
+    if not 0 < text < TEXT_LIMIT_BYTES:
+        yield f"{text} bytes of code, the limit is {TEXT_LIMIT_BYTES}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("library")
-    library = parser.parse_args().library
+    parser.add_argument("--code", action="store_true", help="check the size of the code, too")
+    options = parser.parse_args()
+    checks = [check_symbols, check_thread_storage, check_dependencies]
     problems = []
-    for check in (check_symbols, check_thread_storage, check_dependencies):
-        problems += list(check(library))
+    for check in checks + [check_code] * options.code:
+        problems += list(check(options.library))
     for problem in problems:
         print("FAILED:", problem)
     return 1 if problems else 0

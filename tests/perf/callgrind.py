@@ -29,7 +29,7 @@ ENTERED = {"appended": 1.02, "null": 1}
 RARE = 0.001
 
 # The limits are for functions that begin without a mark; with marks they are so much higher.
-MARKED = 1.15
+MARKED = 1.1
 
 
 class Profile:
