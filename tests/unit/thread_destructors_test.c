@@ -3,6 +3,8 @@
 
 #include <limits.h>
 #include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "api/alloc.h"
 #include "base/tuning.h"
@@ -29,11 +31,23 @@ static unsigned heaps_in_use(void)
     return count;
 }
 
+/* Joins the thread, and waits until the system has forgotten it: who comes next may take over what
+ * it left only then. */
+static void *join(pthread_t thread)
+{
+    struct stat tasks;
+    void *result = NULL;
+    CHECK(pthread_join(thread, &result) == 0);
+    for (int i = 0; i < 10000 && stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink > 3; i++)
+        usleep(100);
+    return result;
+}
+
 static void run_thread(void *(*function)(void *), void *argument)
 {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, function, argument) == 0);
-    pthread_join(thread, NULL);
+    join(thread);
 }
 
 /* Empties what threads that exited left in their heaps, and the transfer caches. */
@@ -138,11 +152,9 @@ static void *set_last_key(void *allocates)
 static struct heap *run_destructors(bool allocates, const unsigned *calls)
 {
     pthread_t thread;
-    void *heap;
     memcpy(calls_in_round, calls, sizeof calls_in_round);
     CHECK(pthread_create(&thread, NULL, set_last_key, allocates ? &thread : NULL) == 0);
-    pthread_join(thread, &heap);
-    return heap;
+    return join(thread);
 }
 
 static void destructors_find_the_heap(void **state)
