@@ -20,6 +20,14 @@ if(CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT HAKMEM_SANITIZE)
     list(APPEND HAKMEM_LINK_FLAGS -flto-partition=one)
 endif()
 
+# Linkers other than GNU's may not know how to insert a section.
+include(CheckLinkerFlag)
+set(rodata_script ${PROJECT_SOURCE_DIR}/core/rodata.ld)
+check_linker_flag(C -Wl,-T,${rodata_script} HAKMEM_HAS_RODATA_SCRIPT)
+if(HAKMEM_HAS_RODATA_SCRIPT)
+    list(APPEND HAKMEM_LINK_FLAGS -Wl,-T,${rodata_script})
+endif()
+
 # libhakmem.so. The number of its SONAME counts up with the first change of the interface that
 # breaks programs (include/hakmem/hakmem.h has the rule), whatever the version.
 set(HAKMEM_SONAME_NUMBER 0)
@@ -94,7 +102,7 @@ function(hakmem_add_products name file)
         VERSION ${PROJECT_VERSION}
         SOVERSION ${HAKMEM_SONAME_NUMBER}
         LINKER_LANGUAGE C
-        LINK_DEPENDS ${version_script})
+        LINK_DEPENDS "${version_script};${rodata_script}")
     target_link_options(${name} PRIVATE ${HAKMEM_LINK_FLAGS} -Wl,--version-script=${version_script})
     target_link_libraries(${name} PRIVATE Threads::Threads)
 
