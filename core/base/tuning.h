@@ -70,11 +70,11 @@
 #define CACHED_BLOCKS_MIN 15
 #define CACHED_BLOCKS_MAX 63
 
-/* part, longest magazines. Of blocks above 1 KiB, all classes together, magazines may hold this
- * part of the memory in use, where blocks come and go; those of the threads of a CPU at least so
- * many times magazine_kib.
+/* percent, longest magazines. Of blocks above 1 KiB, all classes together, magazines may hold so
+ * much of the memory in use, where blocks come and go; those of the threads of a CPU at least so
+ * many times magazine_kib. Not all of it: what they cannot hold is what lets it go back.
  * [thread#how-long-magazines-are; slots-1m-first] */
-#define CACHED_PART 2
+#define CACHED_PERCENT 75
 #define CACHED_MAGAZINES 64
 
 /* ---- Batches: thread/magazine.c, slab/bin.h -------------------------------------------------- */

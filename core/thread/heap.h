@@ -74,9 +74,8 @@ struct heap {
     struct shrinks shrinks;
     uint16_t next_slot;               /* first slot never used by a range */
     uint16_t free_range[RANGE_KINDS]; /* free slot ranges, linked through their first slot */
-    /* What the magazines of blocks above 1 KiB held at the last maintenance, and what they may hold
-     * more since. */
-    size_t allowed_bytes;
+    size_t allowed_bytes;             /* the magazines of blocks above 1 KiB may hold so many */
+    bool wants_room;        /* since the last maintenance the allowance stopped one of these */
     struct heap *next;      /* registry: const once linked */
     struct heap *next_free; /* registry lock */
     uint8_t warm_ticks;     /* registry lock: ticks of the purge in the warm pool */

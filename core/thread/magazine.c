@@ -182,7 +182,7 @@ ALWAYS_INLINE bool is_allowed(unsigned size_class)
 static size_t allowance(bool two_way)
 {
     size_t least = (size_t)POLICY(magazine_kib) * KIB * CACHED_MAGAZINES / heap_crowd();
-    size_t part = two_way ? pressure_used() / CACHED_PART / heap_working() : 0;
+    size_t part = two_way ? pressure_used() / 100 * CACHED_PERCENT / heap_working() : 0;
     return size_max(part, least);
 }
 
@@ -200,18 +200,20 @@ static unsigned tiny_limit(unsigned size_class)
     return (unsigned)size_min(size_max(blocks, CACHED_BLOCKS_MIN), range_blocks(RANGE_KINDS - 1));
 }
 
-/* Most blocks of the class that a magazine may hold, which may hold `least` in any case; 0: none,
- * since the thread caches enough of others, or since near a limit long blocks are not cached. */
-static unsigned capacity_limit(const struct heap *heap, unsigned size_class, unsigned least)
+/* Most blocks of the class that a magazine may hold; 0: none, since the thread caches enough of
+ * others, or since near a limit long blocks are not cached. */
+static unsigned capacity_limit(const struct heap *heap, unsigned size_class)
 {
     if (!is_allowed(size_class))
         return tiny_limit(size_class);
     if (size_class_is_long(size_class) && pressure_is_near())
         return 0;
-    size_t most = allowance(magazine_of(heap, size_class)->two_way);
-    size_t left = most - size_min(most, heap->allowed_bytes);
-    size_t more = size_min(left, UINT32_MAX) / size_classes[size_class].size;
-    return (unsigned)size_min(least + more, CACHED_BLOCKS_MAX);
+    const struct magazine *magazine = magazine_of(heap, size_class);
+    size_t size = size_classes[size_class].size, most = allowance(magazine->two_way);
+    size_t own = magazine->capacity * size;
+    size_t others = heap->allowed_bytes - size_min(heap->allowed_bytes, own);
+    size_t left = most - size_min(most, others);
+    return left >= CACHED_BLOCKS_MAX * size ? CACHED_BLOCKS_MAX : (uint32_t)left / (uint32_t)size;
 }
 
 /* Fills the unused slots above the top: no block has this address. */
@@ -226,7 +228,7 @@ static void magazine_place(
     struct magazine *magazine = magazine_of(heap, size_class);
     void **slots = slots_of(heap) + begin;
     unsigned capacity = (unsigned)size_max(size_min(range_blocks(kind), limit), held);
-    if (is_allowed(size_class) && capacity > magazine->capacity)
+    if (is_allowed(size_class))
         heap->allowed_bytes +=
             ((size_t)capacity - magazine->capacity) * size_classes[size_class].size;
     slots[0] = slots[capacity + 1] = NULL;
@@ -297,15 +299,18 @@ static void shorten(struct heap *heap, unsigned size_class, unsigned limit)
 }
 
 /* A magazine that needs a second batch between two maintenances is too small: doubles it, up to
- * `limit` blocks. */
+ * `limit` blocks. Where magazines share an allowance, makes it half as long again, since what it
+ * may hold and does not is room that others lack. */
 static void magazine_adapt(struct heap *heap, unsigned size_class, unsigned limit)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
     unsigned first = size_class_is_long(size_class) ? 1 : RANGE_BLOCKS_MIN;
     unsigned wanted = (unsigned)size_max(magazine->capacity, first);
     magazine->batches += magazine->batches < UINT16_MAX;
-    if (magazine->batches >= 2 && wanted < range_blocks(kind_limit(magazine)))
-        wanted = 2 * wanted + 1;
+    if (magazine->batches >= 2 && wanted < range_blocks(kind_limit(magazine))) {
+        wanted += (is_allowed(size_class) ? wanted / 2 : wanted) + 1;
+        heap->wants_room |= wanted > limit && is_allowed(size_class);
+    }
     wanted = (unsigned)size_min(wanted, limit);
     if (wanted <= range_blocks(magazine->kind) ||
         !magazine_move(heap, size_class, magazine->kind + 1u, wanted))
@@ -415,7 +420,7 @@ static bool fill_magazine(struct heap *heap, unsigned size_class, unsigned limit
 
 void *heap_refill(struct heap *heap, unsigned size_class, bool allow_fresh)
 {
-    unsigned limit = capacity_limit(heap, size_class, magazine_of(heap, size_class)->capacity);
+    unsigned limit = capacity_limit(heap, size_class);
     if (limit == 0) {
         magazine_set_capacity(heap, size_class, 0);
         /* The heap's other long blocks go, too: others need the memory. */
@@ -548,7 +553,7 @@ void heap_find_sentinels(struct heap *heap)
 static void make_room(struct heap *heap, unsigned size_class)
 {
     struct magazine *magazine = magazine_of(heap, size_class);
-    unsigned limit = capacity_limit(heap, size_class, magazine->capacity);
+    unsigned limit = capacity_limit(heap, size_class);
     magazine->debt -= magazine->debt > 0;
     magazine_adapt(heap, size_class, limit);
     unsigned capacity = magazine->capacity, held = heap_cached_blocks(heap, size_class);
@@ -593,7 +598,6 @@ bool heap_flush(struct heap *heap, size_t most)
         /* The next owner of the heap, or the next phase of the program, may need less. */
         shorten(heap, size_class, magazine->capacity / 2u);
     }
-    heap->allowed_bytes = 0;
     return true;
 }
 
@@ -678,6 +682,8 @@ static void maintain_one(struct heap *heap, unsigned size_class)
     uint32_t pops = (uint32_t)heap_pops(heap, size_class);
     uint32_t pushes = held + pops + (uint32_t)magazine->counts.returned;
     bool idle = magazine->batches == 0 && pops == magazine->pops_seen;
+    /* It may be longer than it needs to be, and others lack the room. */
+    bool spare = magazine->batches == 0 && heap->wants_room && is_allowed(size_class);
     magazine->two_way = pops != magazine->pops_seen && pushes != magazine->pushes_seen;
     magazine->batches = 0;
     magazine->debt -= magazine->debt > 0;
@@ -685,13 +691,10 @@ static void maintain_one(struct heap *heap, unsigned size_class)
     magazine->pushes_seen = pushes;
     /* Batches shorten a magazine that has become too long; one without batches would stay so for
      * ever. */
-    unsigned half = magazine->capacity / 2u, limit = capacity_limit(heap, size_class, half);
-    if (idle)
-        limit = (unsigned)size_min(limit, held / 2);
-    else if (magazine->kind > kind_limit(magazine))
-        limit = (unsigned)size_min(limit, half);
-    if (magazine->capacity > limit)
-        shorten(heap, size_class, limit);
+    unsigned limit = capacity_limit(heap, size_class);
+    if (idle || spare || magazine->capacity > limit || magazine->kind > kind_limit(magazine))
+        shorten(
+            heap, size_class, (unsigned)size_min((idle ? held : magazine->capacity) / 2, limit));
 }
 
 void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks)
@@ -702,13 +705,18 @@ void heap_searched(struct heap *heap, unsigned size_class, unsigned blocks)
 
 void heap_maintain(struct heap *heap)
 {
-    heap->allowed_bytes = 0;
-    for (unsigned size_class = TINY_CLASS_LAST + 1; size_class <= SIZE_COUNT; size_class++)
-        heap->allowed_bytes +=
-            heap_cached_blocks(heap, size_class) * (size_t)size_classes[size_class].size;
-    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++)
-        if (was_used(heap, size_class))
-            maintain_one(heap, size_class);
+    size_t allowed_bytes = 0;
+    for (unsigned size_class = 1; size_class < CLASS_COUNT; size_class++) {
+        if (!was_used(heap, size_class))
+            continue;
+        maintain_one(heap, size_class);
+        if (is_allowed(size_class))
+            allowed_bytes +=
+                magazine_of(heap, size_class)->capacity * (size_t)size_classes[size_class].size;
+    }
+    /* A signal handler may have forked in between the change of a capacity and that of the sum. */
+    heap->allowed_bytes = allowed_bytes;
+    heap->wants_room = false;
 }
 
 void heap_start_magazines(struct heap *heap)

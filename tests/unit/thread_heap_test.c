@@ -140,16 +140,16 @@ static void magazines_grow_under_load_to_their_limit(void **state)
     }
 }
 
-static size_t bytes_cached_above_1_kib(const struct heap *mine)
+/* What the thread may cache of all sizes above 1 KiB together, with `live` bytes in use: three
+ * quarters of the memory in use, or 64 times `magazine_kib`. */
+static size_t sum_of_capacities(const struct heap *mine)
 {
     size_t sum = 0;
     for (unsigned size_class = TINY_CLASS_LAST + 1; size_class <= SIZE_COUNT; size_class++)
-        sum += (size_t)heap_cached_blocks(mine, size_class) * size_classes[size_class].size;
+        sum += (size_t)capacity_of(mine, size_class) * size_classes[size_class].size;
     return sum;
 }
 
-/* What the thread caches of all sizes above 1 KiB together, with `live` bytes in use: at most half
- * of the memory in use, or 64 times `magazine_kib`. */
 static void bounded_together(struct heap *mine, size_t live, size_t step)
 {
     char *kept = live ? alloc(live) : NULL;
@@ -160,22 +160,21 @@ static void bounded_together(struct heap *mine, size_t live, size_t step)
                 CHECK(held[i] = alloc(size));
             for (int i = 0; i < 40; i++)
                 release(held[i]);
+            most = size_max(most, mine->allowed_bytes);
             used = size_max(used, pressure_used());
-            /* The last batch of a class came when less was in use, or before a tick found so. */
-            size_t cached = bytes_cached_above_1_kib(mine);
-            CHECK(cached <= size_max(least, used / 2 + 2 * LARGE_MAX));
-            most = size_max(most, cached);
         }
         heap_check(mine);
+        assert_int_equal(mine->allowed_bytes, sum_of_capacities(mine));
+        /* The last batch of a class came when less was in use, or before a tick found so. */
+        CHECK(mine->allowed_bytes <= size_max(least, used / 4 * 3 + 2 * LARGE_MAX));
     }
     /* Not at the end, after sizes of which none may fit. */
     CHECK(most > least / 2);
     if (kept)
         release(kept);
     heap_flush(mine, SIZE_MAX);
-    assert_int_equal(mine->allowed_bytes, 0);
     pass_maintenance(8);
-    CHECK(bytes_cached_above_1_kib(mine) < least / 8);
+    CHECK(mine->allowed_bytes < least / 8);
 }
 
 static void blocks_above_1_kib_share_an_allowance(void **state)
