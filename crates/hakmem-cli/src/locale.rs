@@ -71,7 +71,8 @@ pub fn ascii(letter: char) -> Cow<'static, str> {
         '·' | '░' | '▁' | '▂' => ".",
         '•' => "*",
         '▒' | '▃' | '▄' | '▅' => "=",
-        '■' | '▓' | '█' | '▆' | '▇' => "#",
+        '▓' => "%",
+        '■' | '█' | '▆' | '▇' => "#",
         other => return other.to_string().into(),
     }
     .into()

@@ -71,8 +71,8 @@ pub fn advice(part: Part, settings: &Settings) -> Option<String> {
             settings.magazine_kib
         ),
         Part::FreeBlocks => {
-            "live blocks beside them keep these pages, and `hakmem inspect --pinned` says which; \
-             hakmem_purge() gives back whole free pages"
+            "`hakmem trim PID`, HAKMEM_BACKGROUND=1 or malloc_trim(0) gives back whole free pages; \
+             `hakmem inspect --pinned` says which live blocks keep the others"
                 .into()
         }
         Part::FreeRuns => format!(

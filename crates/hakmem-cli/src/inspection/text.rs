@@ -316,7 +316,7 @@ fn push_map(text: &mut String, report: &Report, style: &Style) {
     let live = style.paint(Part::LiveTiny, "▁▄█");
     let keys = [
         (PageState::Cached, "▒"),
-        (PageState::FreeBlocks, "▒"),
+        (PageState::FreeBlocks, "▓"),
         (PageState::Free, "░"),
         (PageState::Untouched, "·"),
         (PageState::Away, "␣"),
@@ -365,6 +365,7 @@ fn cell(pages: &[PageState], style: &Style) -> String {
         PageState::Away => " ",
         PageState::Untouched => "·",
         PageState::Free => "░",
+        PageState::FreeBlocks => "▓",
         _ => "▒",
     };
     entry(state)
@@ -385,13 +386,14 @@ mod tests {
         pages[24] = PageState::Cached;
         pages[32] = PageState::Free;
         pages[40] = PageState::Untouched;
+        pages[48] = PageState::FreeBlocks;
         let superslab = PageMap { base: 0, pages };
         let style = Style {
             colour: false,
             superslabs: 1,
             columns: None,
         };
-        assert_eq!(line(&superslab, &style).trim_end(), "█▄▁▒░·");
+        assert_eq!(line(&superslab, &style).trim_end(), "█▄▁▒░·▓");
         assert_eq!(line(&superslab, &style).chars().count(), 64);
         let columns = Some(78);
         let narrow = Style { columns, ..style };
