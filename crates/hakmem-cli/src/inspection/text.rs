@@ -147,8 +147,7 @@ fn bar(report: &Report, style: &Style) -> String {
     let mut text = String::from("\n  ");
     let room = style.columns.map_or(BAR, |columns| columns as u64);
     let bar = BAR.min(room.saturating_sub(4));
-    let mut before = 0;
-    let mut cells = 0;
+    let (mut before, mut cells) = (0, 0);
     for part in &report.parts {
         before += part.resident_bytes;
         let end = before * bar / report.accounted_bytes.max(1);
@@ -380,8 +379,7 @@ mod tests {
     #[test]
     fn a_superslab_in_one_line() {
         let mut pages = vec![PageState::Away; 512];
-        pages[..8].fill(PageState::Live);
-        pages[8..12].fill(PageState::Live);
+        pages[..12].fill(PageState::Live);
         pages[16] = PageState::Sparse;
         pages[24] = PageState::Cached;
         pages[32] = PageState::Free;
