@@ -2,7 +2,7 @@
  *
  * A refill or flush moves a batch between the magazine and the transfer cache or the bins. A
  * magazine is just long enough for batches to cost little, since others cannot use its blocks: one
- * that needs a second batch before its maintenance doubles; it outgrows one batch only if the
+ * that needs a second batch before its maintenance grows; it outgrows one batch only if the
  * thread both takes and frees blocks of the class. An unused one gives half of its blocks back and
  * shrinks, and each one shrinks when the heap is flushed.
  */
