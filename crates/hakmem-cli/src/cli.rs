@@ -17,7 +17,7 @@ use crate::values::{duration, exit_codes, mib, number, sample_kib};
 /// Run programs on hakmem, a malloc for Linux, and measure what it brings.
 #[derive(Debug, Parser)]
 #[command(name = "hakmem", version, max_term_width = 100, after_help = EXAMPLES)]
-#[command(arg_required_else_help = true, disable_help_subcommand = true)]
+#[command(arg_required_else_help = true)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]

@@ -146,7 +146,10 @@ impl RunReport {
                 let all = served + calls_passed_on.unwrap_or(0);
                 let text =
                     format!("hakmem served {served} of {all} calls, by its own count{besides}");
-                findings.push(Finding::good("calls", text));
+                findings.push(match all {
+                    0 => judge(&ProofError::NoCalls),
+                    _ => Finding::good("calls", text),
+                });
             }
             (_, None) => {}
         }

@@ -59,13 +59,18 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
     let program = Path::new(&arguments.command[0]);
     check_environment()?;
     let file = inspect(program)?;
+    let of_file = render_file(&arguments.command[0].to_string_lossy(), &file);
+    if !arguments.json {
+        // The run may take long.
+        print(&broken(&of_file, columns()))?;
+    }
     let run = match arguments.no_run {
         true => None,
         false => Some(watch(arguments)?),
     };
     // The file counts as well: a watched program does not get the privileges that it would have.
-    let of_file = file.iter().map(|finding| finding.level);
-    let verdict = Verdict::of(of_file.chain(run.iter().flat_map(RunReport::levels)));
+    let levels = file.iter().map(|finding| finding.level);
+    let verdict = Verdict::of(levels.chain(run.iter().flat_map(RunReport::levels)));
     let report = Report {
         program: program.display().to_string(),
         verdict,
@@ -74,7 +79,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
     };
     match arguments.json {
         true => print_bytes((serde_json::to_string_pretty(&report)? + "\n").as_bytes())?,
-        false => print(&broken(&render(&report), columns()))?,
+        false => print(&broken(&render_run(&report, &of_file), columns()))?,
     }
     Ok(match verdict {
         Verdict::Served => ExitCode::SUCCESS,
@@ -140,11 +145,17 @@ fn ask_for_patience(arguments: &DoctorArguments, end: &Receiver<()>) {
     }
 }
 
-fn render(report: &Report) -> String {
-    let mut text = format!("{}\n\nThe file\n", one_line(&report.program));
-    for finding in &report.file {
+fn render_file(program: &str, file: &[Finding]) -> String {
+    let mut text = format!("{}\n\nThe file\n", one_line(program));
+    for finding in file {
         push_finding(&mut text, "", finding);
     }
+    text
+}
+
+/// What follows `of_file`, which was printed before the run.
+fn render_run(report: &Report, of_file: &str) -> String {
+    let mut text = of_file.to_owned();
     if let Some(run) = &report.run {
         text.push_str("\nThe run\n");
         let _ = writeln!(text, "    {}", one_line(&run.end));
@@ -171,7 +182,7 @@ fn render(report: &Report) -> String {
             "\nIt cannot be told whether hakmem serves this program, or all of it.\n"
         }
     });
-    text
+    text.split_off(of_file.len())
 }
 
 fn has_other_heap(file: &[Finding], run: &RunReport) -> bool {

@@ -43,6 +43,12 @@ pub fn report(arguments: &ReportArguments) -> Result<ExitCode> {
     if !arguments.later.is_empty() {
         bail!("{name} is no recording: a second file is for those");
     }
+    if !bytes.trim_ascii_start().starts_with(b"{") {
+        bail!(
+            "{name} is neither a recording, as hakmem record makes it, nor a result, as --json of \
+             hakmem compare and bench writes it"
+        );
+    }
     let parse = || -> Result<_> { Ok(json::parse(std::str::from_utf8(&bytes)?)?) };
     let file = parse().with_context(|| name.to_string())?;
     if outputs.shows_table() && outputs.files().next().is_some() {

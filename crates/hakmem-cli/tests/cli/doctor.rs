@@ -59,6 +59,16 @@ fn an_ordinary_program_is_served() {
 }
 
 #[test]
+fn a_program_that_makes_no_call() {
+    let directory = scratch();
+    let path = directory.path().join("idle");
+    compile("cc", "int main(void) { return 0; }", &[], &path).unwrap();
+    let (text, status) = doctor(&[], &path);
+    assert!(text.contains("no call reached it"), "{text}");
+    assert_eq!(status, 3, "{text}");
+}
+
+#[test]
 fn the_same_as_json() {
     let output = hakmem()
         .args(["doctor", "--json", "--", "ls", "/"])

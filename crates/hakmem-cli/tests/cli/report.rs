@@ -80,6 +80,7 @@ fn files_that_are_no_results() {
         ("{}", "no result file"),
         ("{\"format\": 1}", "damaged"),
         ("{\"format\": 1000}", "format 1000"),
+        ("int main(void)", "neither a recording"),
     ] {
         std::fs::write(&path, text).unwrap();
         let failed = hakmem().arg("report").arg(&path).assert().code(2);
