@@ -30,26 +30,13 @@ enum control {
 #define CONTROL(id, ...) CONTROL_##id,
 #include "compat/mallctl.def"
 #undef CONTROL
-#define CONTROL(id, ...) CONTROL_##id,
-#include "compat/arenas.def"
-#undef CONTROL
     CONTROL_FIRST_OF_ARENAS = CONTROL_arena_small,
-    CONTROL_COUNT = CONTROL_arenas_create + 1
+    CONTROL_COUNT = CONTROL_arena_destroy + 1
 };
 
 static const char names[] =
 #define CONTROL(id, name, ...) name "\0"
 #include "compat/mallctl.def"
-#undef CONTROL
-    ;
-
-/* Those of a library with scopes, where an arena is one, and of the hardened library, which has one
- * arena. */
-enum { HAS_ARENAS = SCOPES || HARDENED };
-
-static const char names_of_arenas[] =
-#define CONTROL(id, name, ...) name "\0"
-#include "compat/arenas.def"
 #undef CONTROL
     ;
 
@@ -60,8 +47,6 @@ static const struct {
 } forms[CONTROL_COUNT] = {
 #define CONTROL(id, name, type, access, value) {sizeof(type), access},
 #include "compat/mallctl.def"
-/* in the order of the enum */
-#include "compat/arenas.def"
 #undef CONTROL
 };
 
@@ -123,18 +108,13 @@ static uint64_t control_value(enum control control, size_t arena)
     const struct hakmem_stats *total = &now.total;
     bool live = control == CONTROL_stats_allocated || control == CONTROL_arena_small ||
                 control == CONTROL_arena_large;
-    if (control >= CONTROL_stats_allocated && control != CONTROL_arenas_create)
+    if (control >= CONTROL_stats_allocated)
         collect(&now, control < CONTROL_FIRST_OF_ARENAS ? ARENAS_ALL : arena, live);
     switch (control) {
 #define CONTROL(id, name, type, access, value)                                                     \
     case CONTROL_##id:                                                                             \
         return (uint64_t)(value);
 #include "compat/mallctl.def"
-#undef CONTROL
-#define CONTROL(id, name, type, access, value)                                                     \
-    case CONTROL_##id:                                                                             \
-        return HAS_ARENAS ? (uint64_t)(value) : 0;
-#include "compat/arenas.def"
 #undef CONTROL
     default:
         return 0;
@@ -233,8 +213,7 @@ static bool copy_value(uint64_t value, size_t bytes, void *old, size_t *old_leng
 /* Why the name cannot be used with that arena; 0: it can. */
 static int arena_error(enum control control, size_t arena)
 {
-    if (!HAS_ARENAS || control < CONTROL_FIRST_OF_ARENAS || control == CONTROL_arenas_create ||
-        scope_of(arena))
+    if (control < CONTROL_FIRST_OF_ARENAS || scope_of(arena))
         return 0;
     if (forms[control].access == ACTS)
         return EFAULT;
@@ -282,21 +261,11 @@ static void look_after_idle_memory(void)
         heap_leave(heap);
 }
 
-/* The control of that name, and the number in it; negative: there is none. */
-static int find_control(const char *name, size_t *number)
-{
-    int control = names_find(names, name, number);
-    if (!HAS_ARENAS || control >= 0)
-        return control;
-    control = names_find(names_of_arenas, name, number);
-    return control < 0 ? control : control + CONTROL_FIRST_OF_ARENAS;
-}
-
 EXPORT int mallctl(const char *name, void *old, size_t *old_length, void *new, size_t new_length)
 {
     size_t number = 0;
     look_after_idle_memory();
-    int control = find_control(name, &number);
+    int control = names_find(names, name, &number);
     if (control < 0)
         return ENOENT;
     return exchange((enum control)control, number, old, old_length, new, new_length);
@@ -305,11 +274,9 @@ EXPORT int mallctl(const char *name, void *old, size_t *old_length, void *new, s
 /* Counts the parts of a name between dots. `*number_at`: which part is a number; 0: none. */
 static size_t count_parts(size_t control, size_t *number_at)
 {
-    const char *name = HAS_ARENAS && control >= CONTROL_FIRST_OF_ARENAS
-                           ? names_at(names_of_arenas, control - CONTROL_FIRST_OF_ARENAS)
-                           : names_at(names, control);
     size_t parts = 1;
-    for (*number_at = 0; *name; name++) {
+    *number_at = 0;
+    for (const char *name = names_at(names, control); *name; name++) {
         parts += *name == '.';
         if (*name == '#')
             *number_at = parts - 1;
@@ -320,12 +287,12 @@ static size_t count_parts(size_t control, size_t *number_at)
 EXPORT int mallctlnametomib(const char *name, size_t *mib, size_t *length)
 {
     size_t number = 0, number_at;
-    int control = find_control(name, &number);
+    int control = names_find(names, name, &number);
     if (control < 0)
         return ENOENT;
     *length = size_min(*length, count_parts((size_t)control, &number_at));
     for (size_t i = 0; i < *length; i++)
-        mib[i] = i == 0 ? (size_t)control : i == number_at ? number : 0;
+        mib[i] = i == 0 ? (size_t)control : number; /* which part it is, the name tells */
     return 0;
 }
 
@@ -334,8 +301,7 @@ EXPORT int mallctlbymib(
 {
     size_t number_at;
     look_after_idle_memory();
-    if (!length || mib[0] >= (HAS_ARENAS ? CONTROL_COUNT : CONTROL_FIRST_OF_ARENAS) ||
-        length != count_parts(mib[0], &number_at))
+    if (!length || mib[0] >= CONTROL_COUNT || length != count_parts(mib[0], &number_at))
         return ENOENT;
     size_t number = number_at ? mib[number_at] : 0;
     return exchange((enum control)mib[0], number, old, old_length, new, new_length);

@@ -18,8 +18,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SYMBOLS = ROOT / "packaging/debian/libhakmem0.symbols"
 COPIES = ROOT / "core/hardened/copies.map"
-MAX_TEXT_BYTES = 170 * 1024
-MAX_SCOPE_TEXT_BYTES = 17 * 1024
+MAX_TEXT_BYTES = 341 * 512
+MAX_SCOPE_TEXT_BYTES = 33 * 512
 MAX_TLS_BYTES = 64
 # glibc; musl as its own build calls itself, and as Alpine's does.
 LIBC = re.compile(r"libc\.so(\.6)?$|libc\.musl-\w+\.so\.1$")
