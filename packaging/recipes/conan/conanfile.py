@@ -17,7 +17,7 @@ SOURCES = ("CMakeLists.txt", "Cargo.toml", "LICENSE", "cmake/*", "core/*", "incl
 class HakmemConan(ConanFile):
     """The library; the command is not part of it."""
     name = "hakmem"
-    description = "Fast and small replacement for malloc"
+    description = "Replacement for malloc that shows where memory is"
     license = "MIT"
     settings = "os", "arch", "compiler", "build_type"
 

@@ -24,7 +24,7 @@ pkgs.stdenv.mkDerivation {
   # The archive and the object are to be linked into programs.
   dontStrip = true;
   meta = {
-    description = "Fast and small replacement for malloc";
+    description = "Replacement for malloc that shows where memory is";
     license = pkgs.lib.licenses.mit;
     platforms = [ "x86_64-linux" "aarch64-linux" ];
   };

@@ -157,10 +157,10 @@ enum Wish {
     End,
 }
 
-/// Why purging is refused.
+/// What gives free memory back.
 const NO_PURGE: &str =
-    "Nobody can purge another process: call malloc_trim(0) or hakmem_purge() in \
-                        it, or start it with HAKMEM_PURGE_DELAY_MS=50";
+    "hakmem trim PID gives free memory back now, as malloc_trim(0) does in the program; \
+     HAKMEM_PURGE_DELAY_MS=50 gives it back sooner";
 
 fn wish(view: &mut View, interval: &mut Duration, key: KeyEvent) -> Wish {
     view.message = None;
