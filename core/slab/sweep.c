@@ -112,18 +112,19 @@ static struct slab *next_to_sweep(struct bin *bin, unsigned fullness_min)
     return NULL;
 }
 
-/* Purges purgeable grains in up to `slabs` slabs, the emptiest first, down to those of the list
+/* Purges purgeable grains in up to SWEEP_SLABS slabs, the emptiest first, down to those of the list
  * `fullness_min`, until these are about `most` bytes, counted as in PURGE_CALL, or the system
  * refuses; returns bytes. Slabs that were looked at wait on a list of their own until the sweep
  * ends, unless a thread that takes or frees a block moves them back. Lock held, but released now
  * and then; slabs that became empty are pushed on `*gone`. */
 static SLOW_PATH size_t
-sweep_slabs(struct bin *bin, unsigned slabs, size_t most, unsigned fullness_min, struct list *gone)
+sweep_slabs(struct bin *bin, size_t most, unsigned fullness_min, struct list *gone)
 {
     size_t total = 0, spent = 0, bytes = 1;
     struct slab *slab;
-    while (spent < most && bytes && slabs-- > 0 &&
-           (slab = next_to_sweep(bin, fullness_min)) != NULL) {
+    for (unsigned slabs = 0; slabs < SWEEP_SLABS && spent < most && bytes &&
+                             (slab = next_to_sweep(bin, fullness_min)) != NULL;
+         slabs++) {
         unsigned runs = 0;
         for (; spent < most && bytes && runs < SWEEP_RUNS_MAX; runs++, total += bytes) {
             if (!purge_slab_run(bin, slab, runs > 0, &bytes))
@@ -228,7 +229,8 @@ void sweep_look(unsigned number, bool grown)
         pressure_arm_still();
 }
 
-bool sweep_step(unsigned number, size_t bytes)
+/* Goes on with the sweep of the bin, as sweep_slabs; adds to `*purged`. True: it has not ended. */
+static bool sweep_on(unsigned number, size_t most, unsigned fullness_min, size_t *purged)
 {
     struct bin *bin = bin_at(number);
     struct list gone = {NULL};
@@ -236,26 +238,32 @@ bool sweep_step(unsigned number, size_t bytes)
     if (bin->sweeping == SWEEP_ENDS)
         end_sweep(bin);
     else if (bin->sweeping)
-        pressure_account(sweep_slabs(bin, SWEEP_SLABS, bytes, 0, &gone));
+        *purged += sweep_slabs(bin, most, fullness_min, &gone);
     bool more = bin->sweeping != SWEEP_NONE;
     lock_release(&bin->lock);
     bin_destroy(&gone);
     return more;
 }
 
+bool sweep_step(unsigned number, size_t bytes)
+{
+    size_t purged = 0;
+    bool more = sweep_on(number, bytes, 0, &purged);
+    pressure_account(purged);
+    return more;
+}
+
 static size_t sweep_bin(unsigned number, unsigned fullness_min)
 {
     struct bin *bin = bin_at(number);
-    struct list gone = {NULL};
+    size_t purged = 0, slabs = ATOMIC_LOAD_RELAXED(&bin->slab_count);
     release_empties(bin, number % CLASS_COUNT);
     lock_acquire(&bin->lock);
-    size_t purged = sweep_slabs(bin, bin->slab_count, SIZE_MAX, fullness_min, &gone);
-    for (end_sweep(bin); bin->sweeping; end_sweep(bin)) {
-        lock_release(&bin->lock);
-        lock_acquire(&bin->lock);
-    }
+    ATOMIC_STORE_RELAXED(&bin->sweeping, SWEEP_LOOKS);
     lock_release(&bin->lock);
-    bin_destroy(&gone);
+    /* Other threads may bring slabs back for ever. */
+    for (size_t seen = 0; sweep_on(number, SIZE_MAX, fullness_min, &purged); seen += SWEEP_SLABS)
+        fullness_min = seen < slabs ? fullness_min : FULLNESS_LEVELS;
     return purged;
 }
 
