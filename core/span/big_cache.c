@@ -120,14 +120,15 @@ void big_cache_drop(struct big *big)
 {
     struct big_part *part = big_part_of(big);
     lock_acquire(&part->lock);
+    big_part_note_unused(part);
     list_push(&part->spares, &big->by_size);
     lock_release(&part->lock);
 }
 
-/* Unmaps a mapping that only the caller has, and that is no longer registered. False: it stays, and
- * had no memory to give. */
+/* Unmaps a mapping that only the caller has. False: it stays, and had no memory to give. */
 static bool unmap_cached(struct big *big)
 {
+    page_map_unregister(&big->region);
     if (os_unmap(big->region.base, big->mapped)) {
         big_cache_drop(big);
         return true;
@@ -169,34 +170,41 @@ static struct big *take_oldest(size_t bytes)
             part = other;
     big_part_lock_with_spare(part);
     struct big *big = extract_oldest(part, bytes);
-    if (big && big->dirty <= bytes) {
-        page_map_unregister(&big->region);
-        big_part_note_unused(part);
-    }
     lock_release(&part->lock);
     return big;
 }
 
-/* Gives back at most `bytes` of a mapping that only the caller has, and unmaps it, which is no
- * longer registered, if that is all; adds to `*evicted`. False: the system refuses. */
+/* Gives back the end of a mapping that only the caller has; of locked memory the system takes none
+ * but with its addresses. */
+static bool evict_end(struct big *big, size_t kept)
+{
+    char *end = big->region.base + kept;
+    if (!os_purge(end, big->dirty - kept)) {
+        if (kept < REGION_SIZE || !os_unmap(end, big->mapped - kept))
+            return false;
+        big->mapped = kept;
+    }
+    big->dirty = kept;
+    return true;
+}
+
+/* Gives back about `bytes` of a mapping that only the caller has; unmaps it, if that is all. Adds
+ * to `*evicted`. False: the system refuses. */
 static bool evict(struct big *big, size_t bytes, size_t *evicted)
 {
-    size_t dirty = big->dirty;
-    if (dirty <= bytes) {
+    size_t dirty = big->dirty, size = round_up(size_min(bytes, dirty), os_page_size());
+    if (dirty <= bytes || !evict_end(big, dirty - size)) {
         bool gone = unmap_cached(big);
         *evicted += gone ? dirty : 0;
         return gone;
     }
     struct big_part *part = big_part_of(big);
-    size_t size = round_up(bytes, os_page_size());
-    bool purged = os_purge(big->region.base + dirty - size, size);
     lock_acquire(&part->lock);
-    big->dirty -= purged ? size : 0;
-    *evicted += purged ? size : 0;
+    *evicted += size;
     big_part_insert(part, big);
     big_part_note_unused(part);
     lock_release(&part->lock);
-    return purged;
+    return true;
 }
 
 size_t big_cache_evict(size_t bytes)
@@ -277,8 +285,6 @@ void big_cache_put(struct big *big)
     big->live = false;
     if (kept)
         big_part_insert(part, big);
-    else
-        page_map_unregister(&big->region);
     lock_release(&part->lock);
     if (!kept)
         unmap_cached(big);
@@ -308,8 +314,6 @@ bool big_cache_fit(struct big *big, size_t size)
     poison(big->region.base + big->mapped, big->rest);
     /* As much as all that may be cached goes, or it would drive out what others use. */
     struct big *gone = excess(big->rest) ? big_part_detach(part, big, SIZE_MAX) : NULL;
-    if (gone)
-        page_map_unregister(&gone->region);
     big_part_note_unused(part);
     lock_release(&part->lock);
     if (gone)
