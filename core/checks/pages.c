@@ -88,7 +88,7 @@ static void check_part(const struct page_heap_part *part)
         for (; node; node = node->next) {
             struct superslab *superslab = CONTAINER_OF(node, struct superslab, by_run);
             superslab_check(superslab);
-            ASSERT(superslab->listed && &page_heap_part[superslab->part] == part);
+            ASSERT(&page_heap_part[superslab->part] == part);
             ASSERT(superslab->listed_run == run && superslab_longest_run(superslab) == run);
             ASSERT(list_contains(&superslab->by_dirt) == (superslab->dirty_free_pages != 0));
             ASSERT(page_map_lookup(superslab->region.base) == &superslab->region);

@@ -92,9 +92,10 @@ static void put_run(struct superslab *superslab, struct run run, unsigned dirty_
     relist(superslab);
 }
 
+/* While the page map knows it, a superslab is on the lists. */
 static void insert(struct superslab *superslab)
 {
-    superslab->listed = true;
+    page_map_register(&superslab->region);
     link_by_run(superslab);
     COUNTER_ADD(&part_of(superslab)->stats.superslabs, 1);
 }
@@ -103,7 +104,7 @@ static void insert(struct superslab *superslab)
 static void extract(struct superslab *superslab)
 {
     struct page_heap_part *part = part_of(superslab);
-    superslab->listed = false;
+    page_map_unregister(&superslab->region);
     unlink_by_run(superslab);
     if (list_contains(&superslab->by_dirt))
         list_remove(&superslab->by_dirt);
@@ -164,7 +165,6 @@ static struct superslab *map_superslab(unsigned part)
             ATOMIC_STORE_RELAXED(&next_base, base - REGION_SIZE);
         /* The page map first: the window must not lie around an address that it refuses. */
         if (page_map_prepare(base) && (HARDENED || prepare_class_map(base))) {
-            page_map_register(&superslab->region);
             poison(base, REGION_SIZE);
             huge_refuse(base, REGION_SIZE);
             hardened_start_superslab(superslab);
@@ -373,7 +373,6 @@ static size_t unmap_superslab(struct superslab *superslab, bool everything)
     size_t dirty = superslab->dirty_free_pages * PAGE_SIZE;
     extract(superslab);
     lock_release(&part->lock);
-    page_map_unregister(&superslab->region);
     char *base = superslab->region.base;
     bool unmapped = may_go(superslab, everything) && os_unmap(base, REGION_SIZE);
     if (unmapped) {
@@ -385,7 +384,6 @@ static size_t unmap_superslab(struct superslab *superslab, bool everything)
         return dirty;
     /* It may not go, or the system could not split a mapping: keep the superslab. */
     poison(superslab->region.base, REGION_SIZE);
-    page_map_register(&superslab->region);
     insert(superslab);
     COUNTER_ADD(&part->stats.dirty_free_pages, superslab->dirty_free_pages);
     relist(superslab);
@@ -495,7 +493,7 @@ void page_heap_repair(unsigned part_index)
     part->by_dirt.first = NULL;
     for (struct region *region = NULL; (region = page_map_next(region)) != NULL;) {
         struct superslab *superslab = (struct superslab *)region;
-        if (region->kind == REGION_SUPERSLAB && superslab->listed && superslab->part == part_index)
+        if (region->kind == REGION_SUPERSLAB && superslab->part == part_index)
             reinsert(superslab);
     }
     lower_unused(part);

@@ -50,7 +50,6 @@ struct superslab {
     struct list_node by_dirt;  /* page heap: list of superslabs with free dirty pages */
     uint32_t free_units;       /* bit per unit */
     uint16_t dirty_free_pages; /* pages of free units that are dirty */
-    bool listed;               /* page heap: false while a thread maps or unmaps it */
     uint8_t listed_run;        /* page heap: the list that `by_run` is on */
     uint8_t part;              /* page heap; const while registered: whose lock is meant */
     uint8_t fence;             /* const while registered: hardened library: how pages are closed */

@@ -48,8 +48,6 @@ STEPS = (
      "nobody puts the new process right"),
     ("slab/bin_walk.c", " && slab->attached &&", " &&",
      "the child puts back a slab that its thread is about to make or end"),
-    ("span/page_heap.c", " && superslab->listed &&", " &&",
-     "the child puts back a superslab that its thread is about to unmap"),
     ("span/big_part.c", "        if (big->live) {", "        if (!big->cached) {",
      "the child takes a mapping that its thread is about to unmap for a live one"),
     ("thread/fork.c", "->lock, bin_repair, bin);", "->lock, page_heap_repair, 0);",
