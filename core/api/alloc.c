@@ -114,6 +114,10 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
         return libc_alloc(size, alignment, zero);
     bool scoped = scope_is_entered();
     struct heap *heap = scoped ? NULL : heap_enter();
+    if (UNLIKELY(!heap) && !scoped) {
+        engine_give(GIVER_PAGES, SIZE_MAX);
+        heap = heap_enter();
+    }
     void *block = scoped ? scope_alloc(size, alignment, size_class, zero, &start) : NULL;
     if (LIKELY(heap != NULL)) {
         if (UNLIKELY(watch_is_called(heap)))

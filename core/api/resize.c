@@ -6,6 +6,7 @@
 #include "api/fallback.h"
 #include "base/policy.h"
 #include "os/os.h"
+#include "reclaim/engine.h"
 #include "trace/trace.h"
 
 /* A block of `length` bytes for a request of `size`. */
@@ -206,8 +207,15 @@ static void *resize_in_tier(struct block_info info, void *block, size_t usable, 
         return NULL;
     if (size_class && heap_resize(heap, slab_lookup(block), size_class))
         result = block;
-    if (stays_big)
-        result = big_resize(info.big, size_max(size, BIG_MIN) + os_page_size());
+    if (stays_big) {
+        size = size_max(size, BIG_MIN) + os_page_size();
+        result = big_resize(info.big, size);
+        /* A copy takes more: free pages may be enough for what the block grows by. */
+        if (UNLIKELY(!result) && !reclaim_has_room(size - usable)) {
+            engine_give(GIVER_PAGES, SIZE_MAX);
+            result = big_resize(info.big, size);
+        }
+    }
     heap_leave(heap);
     return result;
 }

@@ -189,6 +189,10 @@ static SLOW_PATH void *alloc_slowly(
     unsigned size_class, unsigned counted, size_t size, size_t alignment, enum form form)
 {
     struct heap *heap = heap_enter();
+    if (UNLIKELY(!heap)) {
+        engine_give(GIVER_PAGES, SIZE_MAX);
+        heap = heap_enter();
+    }
     if (UNLIKELY(!heap))
         return NULL;
     hold_open(heap);

@@ -327,16 +327,19 @@ void reclaim_tick(uint64_t now_ms)
 
 /* ---- For a thread that found no memory ------------------------------------------------------- */
 
+bool reclaim_has_room(size_t bytes)
+{
+    bytes = round_up(bytes, os_page_size());
+    void *probe = os_map(bytes, os_page_size(), NULL);
+    if (probe)
+        os_discard(probe, bytes);
+    return probe != NULL;
+}
+
 bool reclaim_may_make_room(size_t bytes)
 {
     size_t mapped = page_heap_stats().superslabs * REGION_SIZE + big_cache_mapped();
-    if (bytes <= mapped)
-        return true;
-    size_t rest = round_up(bytes - mapped, os_page_size());
-    void *probe = os_map(rest, os_page_size(), NULL);
-    if (probe)
-        os_discard(probe, rest);
-    return probe != NULL;
+    return bytes <= mapped || reclaim_has_room(bytes - mapped);
 }
 
 bool reclaim_for(struct heap *heap, size_t bytes)

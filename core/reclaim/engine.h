@@ -63,6 +63,9 @@ uint64_t engine_wait_ms(uint64_t now_ms);
  * which it may wait some milliseconds; returns bytes. */
 size_t reclaim_everything(void);
 
+/* True if the system would map `bytes` at this moment. */
+bool reclaim_has_room(size_t bytes);
+
 /* False if the system would refuse `bytes` even after everything is given back: then trying again
  * is in vain. */
 bool reclaim_may_make_room(size_t bytes);
