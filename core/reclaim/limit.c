@@ -20,9 +20,9 @@ static size_t group_bytes = SIZE_MAX;   /* limit of the system */
 static size_t address_bytes = SIZE_MAX; /* limit of the system */
 static size_t other_bytes;              /* resident besides the counts of the layers */
 static size_t other_addresses;          /* mapped besides the counts */
-static size_t taken_bytes;              /* since the last look */
-static size_t room_bytes;               /* that may be taken before the next look */
-static size_t mapped_left;              /* mapped bytes after addresses were last given back */
+static size_t taken_bytes; /* since the last look, or more while heaps were not asked */
+static size_t room_bytes;  /* that may be taken before the next look */
+static size_t mapped_left; /* mapped bytes after addresses were last given back */
 static uint64_t purges;
 static uint64_t measured_ms;
 
@@ -35,6 +35,12 @@ void limit_count(size_t *used, size_t *free, size_t *mapped)
     *used = stats.used_pages * PAGE_SIZE - slab_clean_bytes() + live;
     *free = stats.dirty_free_pages * PAGE_SIZE + big_cache_bytes();
     *mapped = stats.superslabs * REGION_SIZE + live + big_cache_mapped();
+}
+
+/* By how much more there is than `bound`; 0: there is not. */
+static size_t beyond(size_t bytes, size_t bound)
+{
+    return bytes - size_min(bytes, bound);
 }
 
 static size_t resident_limit(void)
@@ -54,61 +60,49 @@ uint64_t limit_purges(void)
     return ATOMIC_LOAD_RELAXED(&purges);
 }
 
-/* How much of the bound is left. `*excess`: by how much it is exceeded. */
-static size_t room(size_t limit, size_t held, size_t *excess)
+/* How much may be held below the limit. */
+static size_t bound_of(size_t limit)
 {
-    size_t most = limit == SIZE_MAX ? SIZE_MAX : limit - limit / NEAR_PART;
-    *excess = held - size_min(held, most);
-    return most - size_min(held, most);
-}
-
-/* True if less than twice the part that is to be left free is left above it. */
-static bool is_near(size_t limit, size_t held)
-{
-    return limit - size_min(held, limit) < limit / NEAR_PART * 3;
+    return limit == SIZE_MAX ? SIZE_MAX : limit - limit / NEAR_PART;
 }
 
 /* ---- Looking --------------------------------------------------------------------------------- */
-
-static void purge(size_t wanted, size_t free_bytes, size_t ahead)
-{
-    size_t shallow = size_min(wanted, free_bytes), gone = 0;
-    if (shallow)
-        gone = engine_give(GIVER_PAGES, shallow);
-    if (gone < wanted)
-        gone += wanted == SIZE_MAX ? reclaim_everything()
-                                   : engine_give(GIVER_HEAPS, wanted - gone + ahead);
-    if (gone)
-        ATOMIC_ADD_RELAXED(&purges, 1);
-}
 
 static void look_at_sum(void)
 {
     size_t used, free, mapped;
     limit_count(&used, &free, &mapped);
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
-    size_t excess, excess_mapped, taken = __atomic_exchange_n(&taken_bytes, 0, __ATOMIC_RELAXED);
-    size_t sum = used + free + ATOMIC_LOAD_RELAXED(&other_bytes);
-    size_t left = room(limit, sum, &excess);
+    size_t taken = ATOMIC_LOAD_RELAXED(&taken_bytes);
+    size_t sum = used + free + ATOMIC_LOAD_RELAXED(&other_bytes), most = bound_of(limit);
     /* Much of what was handed out may never be touched: caching ends only if it may have been. */
     size_t resident = sum > limit / 2 ? size_min(sum, os_resident_peak() + taken) : sum;
     size_t all_mapped = mapped + ATOMIC_LOAD_RELAXED(&other_addresses);
-    size_t left_mapped = room(addresses, all_mapped, &excess_mapped);
-    bool near = is_near(limit, resident) || is_near(addresses, all_mapped);
+    size_t most_mapped = bound_of(addresses), left_mapped = beyond(most_mapped, all_mapped);
+    bool near =
+        beyond(most, resident) < (limit - most) * 2 || left_mapped < (addresses - most_mapped) * 2;
     ATOMIC_STORE_RELAXED(&pressure_near_flag, near);
     /* A little may be taken beyond the bound, so that the next look does not follow at once. */
     size_t slack = size_max(size_min(limit, addresses) / 64, UNIT_SIZE);
-    ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(left, left_mapped), slack));
-    if (near && excess > free && heap_of_thread() && heap_flush_singles(heap_of_thread()))
-        limit_count(&used, &free, &mapped);
-    if (excess)
-        purge(near ? excess : size_min(excess, free), free, slack);
+    ATOMIC_STORE_RELAXED(&room_bytes, size_max(size_min(beyond(most, sum), left_mapped), slack));
+    size_t excess = beyond(sum, most), gone = engine_give(GIVER_PAGES, size_min(excess, free));
+    /* To ask all heaps takes as long as they are large, mostly in vain where a cache fills the
+     * limit: so once for so much that was taken. */
+    if (!excess || taken > slack)
+        ATOMIC_ADD_RELAXED(&taken_bytes, -taken);
+    if (near && excess > free && taken > slack) {
+        if (heap_of_thread())
+            heap_flush_singles(heap_of_thread());
+        gone += engine_give(GIVER_HEAPS, beyond(excess, gone) + slack);
+    }
     /* Addresses go only if all blocks in them are free, and not again before more are taken. */
-    if (excess_mapped && mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
-        purge(SIZE_MAX, 0, 0);
+    if (all_mapped > most_mapped && mapped > ATOMIC_LOAD_RELAXED(&mapped_left)) {
+        gone += reclaim_everything();
         limit_count(&used, &free, &mapped);
         ATOMIC_STORE_RELAXED(&mapped_left, mapped);
     }
+    if (gone)
+        ATOMIC_ADD_RELAXED(&purges, 1);
 }
 
 void limit_taken(size_t bytes)
@@ -125,10 +119,8 @@ static void measure(void)
     size_t used, free, mapped;
     limit_count(&used, &free, &mapped);
     size_t counted = used + free;
-    ATOMIC_STORE_RELAXED(
-        &other_bytes, footprint.resident_bytes - size_min(footprint.resident_bytes, counted));
-    ATOMIC_STORE_RELAXED(
-        &other_addresses, footprint.address_bytes - size_min(footprint.address_bytes, mapped));
+    ATOMIC_STORE_RELAXED(&other_bytes, beyond(footprint.resident_bytes, counted));
+    ATOMIC_STORE_RELAXED(&other_addresses, beyond(footprint.address_bytes, mapped));
 }
 
 void limit_changed(void)
@@ -137,6 +129,8 @@ void limit_changed(void)
         measure();
     ATOMIC_STORE_RELAXED(&room_bytes, 0);
     ATOMIC_STORE_RELAXED(&mapped_left, 0);
+    /* All heaps are asked. */
+    ATOMIC_STORE_RELAXED(&taken_bytes, SIZE_MAX / 2);
 }
 
 size_t reclaim_read_limits(void)
