@@ -33,10 +33,10 @@ struct Header {
     format: u64,
 }
 
-/// The file as indented JSON, ending in a newline. Figures that are not finite become `null`,
-/// which [`parse`] refuses.
+/// The file as JSON in one line: indented, one of all workloads is longer than what is read.
+/// Figures that are not finite become `null`, which [`parse`] refuses.
 pub fn render(file: &ResultFile) -> String {
-    let json = serde_json::to_string_pretty(file);
+    let json = serde_json::to_string(file);
     // Serialisation fails only for maps with keys that are no strings, which the types exclude.
     json.expect("a result file has string keys only") + "\n"
 }
