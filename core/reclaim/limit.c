@@ -20,7 +20,7 @@ static size_t group_bytes = SIZE_MAX;   /* limit of the system */
 static size_t address_bytes = SIZE_MAX; /* limit of the system */
 static size_t other_bytes;              /* resident besides the counts of the layers */
 static size_t other_addresses;          /* mapped besides the counts */
-static size_t taken_bytes; /* since the last look, or more while heaps were not asked */
+static size_t taken_bytes; /* since the last look that found room, or asked all heaps */
 static size_t room_bytes;  /* that may be taken before the next look */
 static size_t mapped_left; /* mapped bytes after addresses were last given back */
 static uint64_t purges;
@@ -73,7 +73,7 @@ static void look_at_sum(void)
     size_t used, free, mapped;
     limit_count(&used, &free, &mapped);
     size_t limit = resident_limit(), addresses = ATOMIC_LOAD_RELAXED(&address_bytes);
-    size_t taken = ATOMIC_LOAD_RELAXED(&taken_bytes);
+    size_t taken = __atomic_exchange_n(&taken_bytes, 0, __ATOMIC_RELAXED);
     size_t sum = used + free + ATOMIC_LOAD_RELAXED(&other_bytes), most = bound_of(limit);
     /* Much of what was handed out may never be touched: caching ends only if it may have been. */
     size_t resident = sum > limit / 2 ? size_min(sum, os_resident_peak() + taken) : sum;
@@ -88,8 +88,8 @@ static void look_at_sum(void)
     size_t excess = beyond(sum, most), gone = engine_give(GIVER_PAGES, size_min(excess, free));
     /* To ask all heaps takes as long as they are large, mostly in vain where a cache fills the
      * limit: so once for so much that was taken. */
-    if (!excess || taken > slack)
-        ATOMIC_ADD_RELAXED(&taken_bytes, -taken);
+    if (excess && taken <= slack)
+        ATOMIC_ADD_RELAXED(&taken_bytes, taken);
     if (near && excess > free && taken > slack) {
         if (heap_of_thread())
             heap_flush_singles(heap_of_thread());

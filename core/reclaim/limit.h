@@ -6,7 +6,8 @@
  * sum could be near a limit, by one part in NEAR_PART, another look follows. Then free pages and
  * cached blocks go until the sum is below. A program may never touch what it got, and no more is
  * resident than ever was and what was taken since the last look: only if that is near the limit,
- * too, long blocks are no longer cached, and free memory inside caches and slabs goes.
+ * too, long blocks are no longer cached, and free memory inside caches and slabs goes, once for
+ * each 64th of the limit that was taken.
  *
  * The control group is read once, with the first heap: later a filter of system calls may kill a
  * thread that opens a file. With `limit_mib` a tick reads it again, and resident memory, once in a
