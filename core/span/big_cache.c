@@ -174,37 +174,26 @@ static struct big *take_oldest(size_t bytes)
     return big;
 }
 
-/* Gives back the end of a mapping that only the caller has; of locked memory the system takes none
- * but with its addresses. */
-static bool evict_end(struct big *big, size_t kept)
-{
-    char *end = big->region.base + kept;
-    if (!os_purge(end, big->dirty - kept)) {
-        if (kept < REGION_SIZE || !os_unmap(end, big->mapped - kept))
-            return false;
-        big->mapped = kept;
-    }
-    big->dirty = kept;
-    return true;
-}
-
-/* Gives back about `bytes` of a mapping that only the caller has; unmaps it, if that is all. Adds
- * to `*evicted`. False: the system refuses. */
+/* Gives back at most `bytes` of a mapping that only the caller has, and unmaps it, if that is all;
+ * adds to `*evicted`. False: the system refuses. */
 static bool evict(struct big *big, size_t bytes, size_t *evicted)
 {
-    size_t dirty = big->dirty, size = round_up(size_min(bytes, dirty), os_page_size());
-    if (dirty <= bytes || !evict_end(big, dirty - size)) {
+    size_t dirty = big->dirty;
+    if (dirty <= bytes) {
         bool gone = unmap_cached(big);
         *evicted += gone ? dirty : 0;
         return gone;
     }
     struct big_part *part = big_part_of(big);
+    size_t size = round_up(bytes, os_page_size());
+    bool purged = os_purge(big->region.base + dirty - size, size);
     lock_acquire(&part->lock);
-    *evicted += size;
+    big->dirty -= purged ? size : 0;
+    *evicted += purged ? size : 0;
     big_part_insert(part, big);
     big_part_note_unused(part);
     lock_release(&part->lock);
-    return true;
+    return purged;
 }
 
 size_t big_cache_evict(size_t bytes)

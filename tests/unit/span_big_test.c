@@ -747,25 +747,6 @@ static void what_stays_mapped_gives_memory_up(void **state)
     unit_in_child(evict_without_unmapping, NULL);
 }
 
-/* Of locked memory the system takes nothing back but with its addresses. */
-static void what_is_locked_is_unmapped(void **state)
-{
-    (void)state;
-    empty_cache();
-    char *block = big_alloc(0, 6 * MIB, 16, false);
-    memset(block, 'x', 6 * MIB);
-    if (!unit_lock(block, 6 * MIB))
-        skip();
-    release_block(block);
-    assert_int_equal(big_cache_evict(MIB), MIB);
-    assert_int_equal(big_cache_mapped(), 5 * MIB);
-    assert_int_equal(big_cache_evict(2 * MIB), 2 * MIB);
-    assert_int_equal(big_cache_evict(2 * MIB), 3 * MIB);
-    assert_null(page_map_lookup(block));
-    assert_int_equal(big_stats().cached_bytes, 0);
-    big_cache_check();
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -783,7 +764,6 @@ int main(void)
         cmocka_unit_test(resizing_keeps_contents),
         cmocka_unit_test(a_block_that_cannot_be_cut_gives_memory_up),
         cmocka_unit_test(what_stays_mapped_gives_memory_up),
-        cmocka_unit_test(what_is_locked_is_unmapped),
         cmocka_unit_test(random_steps_keep_contents),
         cmocka_unit_test(misuse_is_named),
         cmocka_unit_test(a_block_beyond_the_bound_drives_nobody_out),
