@@ -115,6 +115,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     bool scoped = scope_is_entered();
     struct heap *heap = scoped ? NULL : heap_enter();
     if (UNLIKELY(!heap) && !scoped) {
+        /* It takes memory, which may lie free. */
         engine_give(GIVER_PAGES, SIZE_MAX);
         heap = heap_enter();
     }

@@ -190,6 +190,7 @@ static SLOW_PATH void *alloc_slowly(
 {
     struct heap *heap = heap_enter();
     if (UNLIKELY(!heap)) {
+        /* It takes memory, which may lie free. */
         engine_give(GIVER_PAGES, SIZE_MAX);
         heap = heap_enter();
     }

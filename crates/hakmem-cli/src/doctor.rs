@@ -59,7 +59,8 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
     let program = Path::new(&arguments.command[0]);
     check_environment()?;
     let file = inspect(program)?;
-    let of_file = render_file(&arguments.command[0].to_string_lossy(), &file);
+    let name = program.display().to_string();
+    let of_file = render_file(&name, &file);
     if !arguments.json {
         // The run may take long.
         print(&broken(&of_file, columns()))?;
@@ -72,7 +73,7 @@ pub fn doctor(arguments: &DoctorArguments) -> Result<ExitCode> {
     let levels = file.iter().map(|finding| finding.level);
     let verdict = Verdict::of(levels.chain(run.iter().flat_map(RunReport::levels)));
     let report = Report {
-        program: program.display().to_string(),
+        program: name,
         verdict,
         file,
         run,

@@ -158,7 +158,7 @@ enum Wish {
 }
 
 /// What gives free memory back.
-const NO_PURGE: &str =
+const HOW_TO_PURGE: &str =
     "hakmem trim PID gives free memory back now, as malloc_trim(0) does in the program; \
      HAKMEM_PURGE_DELAY_MS=50 gives it back sooner";
 
@@ -183,7 +183,7 @@ fn wish(view: &mut View, interval: &mut Duration, key: KeyEvent) -> Wish {
                 },
             )
         }
-        KeyCode::Char('p') => view.message = Some(NO_PURGE.into()),
+        KeyCode::Char('p') => view.message = Some(HOW_TO_PURGE.into()),
         KeyCode::Char('0') => view.begin = view.look.clone(),
         KeyCode::Char('+') => *interval = (*interval / 2).max(Duration::from_millis(100)),
         KeyCode::Char('-') => *interval = (*interval * 2).min(Duration::from_secs(60)),
