@@ -370,9 +370,11 @@
  * [reclaim#one-hand; none: bounds a round] */
 #define STEPS_MAX 4096
 
-/* milliseconds. The helper waits for half of the time until a round, and at least so long.
+/* milliseconds. The helper waits for half of the time until a round, but at least and at most so
+ * long: the program may set another delay meanwhile.
  * [reclaim#a-helper-on-request; none: behaviour test helper] */
 #define HELPER_WAIT_MS 20
+#define HELPER_WAIT_MOST_MS 1000
 
 /* bytes. A step purges about as much: a call may be one step longer.
  * [reclaim#one-hand; none: unit test reclaim_engine] */

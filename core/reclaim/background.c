@@ -29,7 +29,8 @@ static void help_in_round(void)
 {
     uint64_t wait_ms;
     while ((wait_ms = engine_wait_ms(os_clock_ms())) != 0)
-        os_sleep_ms((unsigned)size_min(wait_ms, size_max(wait_ms / 2, HELPER_WAIT_MS)));
+        os_sleep_ms((unsigned)size_min(
+            size_min(wait_ms, HELPER_WAIT_MOST_MS), size_max(wait_ms / 2, HELPER_WAIT_MS)));
     do
         os_sleep_ms((unsigned)(engine_work(os_clock_ms(), WORK_SHORT_NS) / 1000000 + 1));
     while (pressure_waits());

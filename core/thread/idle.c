@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/policy.h"
 #include "base/pressure.h"
 #include "base/tuning.h"
 #include "os/identity.h"
@@ -133,8 +134,9 @@ bool idle_matters(void)
 
 bool idle_park(struct heap *heap)
 {
-    /* Since it entered the slow path, memory may have become free, or the clock moved. */
-    if (!heap->parks_left && idle_matters())
+    /* Since it entered the slow path, memory may have become free, or the clock moved. A helper is
+     * told each time: no other call may come. */
+    if ((!heap->parks_left || UNLIKELY(POLICY(background))) && idle_matters())
         idle_look_after_purge(heap);
     bool stays = ATOMIC_LOAD_RELAXED(&parked_for_good) || scope_is_entered();
     if (!stays && !(heap->parks_left && idle_matters()))

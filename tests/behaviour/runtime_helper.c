@@ -62,6 +62,14 @@ static void start_helper(void)
     REQUIRE(thread_count() > 1);
 }
 
+static bool becomes_small(long before)
+{
+    long most = PEAK / 1024 / 4 + hardened_kib(THREADS * HARDENED_THREAD_KIB);
+    for (int i = 0; i < 2000 && resident_kib() - before >= most; i++)
+        nap_ms(10);
+    return resident_kib() - before < most;
+}
+
 /* Threads free a peak, and then all sleep: no call comes any more. */
 static void *free_and_sleep(void *gate)
 {
@@ -80,14 +88,36 @@ static void sleep_after_a_peak(void)
     for (int i = 0; i < THREADS; i++)
         REQUIRE(pthread_create(&threads[i], NULL, free_and_sleep, &gate) == 0);
     pthread_barrier_wait(&gate);
-    long most = PEAK / 1024 / 4 + hardened_kib(THREADS * HARDENED_THREAD_KIB);
-    for (int i = 0; i < 2000 && resident_kib() - before >= most; i++)
-        nap_ms(10);
-    REQUIRE(resident_kib() - before < most);
+    REQUIRE(becomes_small(before));
     REQUIRE(become_threads(THREADS + 1));
     pthread_barrier_wait(&gate);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+}
+
+/* The call after which there is something to do is the last one. */
+static void sleep_after_a_buffer(void)
+{
+    long before = resident_kib();
+    for (int i = 0; i < 4; i++) {
+        char *volatile buffer = malloc(PEAK);
+        REQUIRE(buffer != NULL);
+        memset(buffer, 1, PEAK);
+        free(buffer);
+        REQUIRE(becomes_small(before));
+        REQUIRE(become_threads(1));
+    }
+}
+
+/* It has begun to wait for an hour. */
+static void wait_for_less(void)
+{
+    long before = resident_kib();
+    REQUIRE(hakmem_option_set("purge_delay_ms", 3600000) == 0);
+    start_helper();
+    nap_ms(50);
+    REQUIRE(hakmem_option_set("purge_delay_ms", 250) == 0);
+    REQUIRE(becomes_small(before));
 }
 
 /* A child has none, until it needs one of its own. */
@@ -300,9 +330,10 @@ static void set_while_running(void)
 static void test_each_in_a_process_of_its_own(void **state)
 {
     static void (*const bodies[])(void) = {
-        sleep_after_a_peak, fork_beside_it,         end_main_thread, exit_beside_it, exit_at_once,
-        exec_beside_it,     unshare_after_it,       be_sandboxed,    block_signals,  start_often,
-        set_while_running,  lend_memory_to_a_child, be_contained,
+        sleep_after_a_peak, fork_beside_it,       end_main_thread,   exit_beside_it,
+        exit_at_once,       exec_beside_it,       unshare_after_it,  be_sandboxed,
+        block_signals,      start_often,          set_while_running, lend_memory_to_a_child,
+        be_contained,       sleep_after_a_buffer, wait_for_less,
     };
     (void)state;
     if (prctl(PR_GET_SECCOMP) != 0)
