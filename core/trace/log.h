@@ -39,8 +39,7 @@ enum { LOG_FUNCTION_BYTES = SCOPE_PATH_BYTES, LOG_FILE_BYTES = 248 };
 typedef uint64_t log_handle;
 
 enum log_birth_flags {
-    LOG_GUARDED = 1,  /* its end touches a page that cannot be accessed */
-    LOG_INHERITED = 2 /* lived in the parent process already; told again after fork */
+    LOG_GUARDED = 1 /* its end touches a page that cannot be accessed */
 };
 
 struct log_birth {

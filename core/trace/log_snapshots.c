@@ -8,7 +8,7 @@
 #include "trace/claim.h"
 #include "trace/log_store.h"
 
-enum { FIRST_INTERVAL_NS = 5000000, LONGEST_PAUSE_NS = 100000000 };
+enum { FIRST_INTERVAL_NS = 5000000, LONGEST_PAUSE_NS = 5000000000 };
 enum { COST_MAX = 200 /* snapshots take at most this fraction of the time: 1 in .. */ };
 
 static uint64_t claim;    /* of claim_take */

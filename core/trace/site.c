@@ -6,6 +6,10 @@
 #include "map/metadata.h"
 #include "os/os.h"
 
+/* Recursion, and names of scopes, make sites without end: beyond SITES_MAX, only the SHORT_STACK
+ * innermost frames count, of which a program has few. */
+enum { SITES_MAX = 1 << 15, SHORT_STACK = 5 };
+
 static struct site *newest; /* atomic: release on store pairs with acquire on load */
 static struct site no_site;
 static uint32_t last_number; /* atomic relaxed, any thread */
@@ -74,9 +78,13 @@ struct site *site_find(const uintptr_t *frames, unsigned count, uint64_t modules
     if (LIKELY(found != NULL))
         return found;
     size_t bytes = sizeof(struct site) + count * sizeof *frames;
-    struct site *site = count ? metadata_alloc(bytes) : NULL;
-    if (!site)
+    bool is_short = count <= SHORT_STACK && !*scope;
+    bool may_be_made = count && (is_short || ATOMIC_LOAD_RELAXED(&last_number) < SITES_MAX);
+    struct site *site = may_be_made ? metadata_alloc(bytes) : NULL;
+    if (!site && is_short)
         return &no_site;
+    if (!site)
+        return site_find(frames, (unsigned)size_min(count, SHORT_STACK), modules, "");
     site->hash = hash;
     site->modules = modules;
     site->frames = count;

@@ -1,7 +1,8 @@
 /* Sites: the stacks that sampled blocks were allocated from, and sums over these blocks.
  *
  * A site is found by its frames, and the name of the scope that the thread was in, in a table of
- * hashed chains, and is never removed. Sums count requested bytes and blocks, as many as the
+ * hashed chains, and is never removed; if there are very many, it is found by its innermost frames
+ * alone, without the name. Sums count requested bytes and blocks, as many as the
  * samples stand for; blocks in parts of one, since few samples stand for a whole number.
  *
  * No lock: chains only grow at their heads, by one atomic step, and the sums are atomic.

@@ -12,6 +12,7 @@
 #include "slab/shard.h"
 #include "thread/registry.h"
 #include "trace/sample.h"
+#include "trace/site.h"
 
 enum { MEAN = 512 };
 
@@ -291,6 +292,24 @@ static void a_resized_block_is_told_to_the_end(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
+/* Recursion, and names of scopes: what is beyond the bound counts for the innermost frames. For all
+ * tests that follow, there is no room either. */
+static void sites_have_a_bound(void **state)
+{
+    (void)state;
+    enum { FRAMES = 9, INNERMOST = 5, MANY = 40000 };
+    uintptr_t frames[FRAMES] = {11, 12, 13, 14, 15, 16, 17, 18, 0};
+    const struct site *site = NULL;
+    for (frames[FRAMES - 1] = 1; frames[FRAMES - 1] < MANY; frames[FRAMES - 1]++)
+        site = site_find(frames, FRAMES, 0, "");
+    assert_non_null(site);
+    assert_int_equal(site->frames, INNERMOST);
+    assert_ptr_equal(site_find(frames, INNERMOST, 0, ""), site);
+    assert_ptr_equal(site_find(frames, INNERMOST, 0, SCOPES ? "request 1" : ""), site);
+    frames[FRAMES - 1] = 1;
+    assert_int_equal(site_find(frames, FRAMES, 0, "")->frames, FRAMES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +323,7 @@ int main(void)
         cmocka_unit_test(classes_are_kept_by_realloc),
         cmocka_unit_test(nothing_is_kept_of_a_thread_that_ended),
         cmocka_unit_test(a_resized_block_is_told_to_the_end),
+        cmocka_unit_test(sites_have_a_bound),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

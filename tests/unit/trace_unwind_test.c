@@ -11,7 +11,7 @@
 #include "trace/unwind.h"
 
 /* More than a site has: what is beyond decides nothing. */
-enum { FRAMES = 2 * SITE_FRAMES_MAX, DEPTH_MAX = 300, STEPS = 100000 };
+enum { FRAMES = 2 * SITE_FRAMES_MAX, DEPTH_MAX = 300, STEPS = 40000 };
 enum { NARROW, WIDE, ANY, ALIGNED };
 
 /* What a thread has. */

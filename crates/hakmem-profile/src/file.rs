@@ -169,8 +169,6 @@ pub struct Sample {
     pub size_class: u8,
     /// Placed before a page that cannot be accessed.
     pub guarded: bool,
-    /// Lived in the parent process already.
-    pub inherited: bool,
     /// Freed by another thread.
     pub remote: bool,
     /// Ended by realloc.
@@ -682,7 +680,6 @@ fn read_sample(record: &Fields) -> Option<Sample> {
         death_thread: record.u32(52),
         size_class: record.u8(56),
         guarded: record.u8(57) & 1 != 0,
-        inherited: record.u8(57) & 2 != 0,
         remote: record.u8(58) & 1 != 0,
         realloc: record.u8(58) & 2 != 0,
         temporary: false,

@@ -74,7 +74,6 @@ pub fn merge(parts: Vec<(Recording, Symbols)>) -> (Recording, Symbols) {
     let mut symbols = Symbols::default();
     let mut snapshots = Vec::new();
     for (mut part, names) in parts {
-        let is_child = has_parent(&part);
         let name = part.program();
         let problems = part
             .problems
@@ -102,7 +101,6 @@ pub fn merge(parts: Vec<(Recording, Symbols)>) -> (Recording, Symbols) {
             &mut symbols,
             part,
             names,
-            is_child,
             ended_ns,
             &mut snapshots,
         );
@@ -127,7 +125,6 @@ fn append(
     symbols: &mut Symbols,
     part: Recording,
     names: Symbols,
-    is_child: bool,
     ended_ns: Option<u64>,
     snapshots: &mut Vec<Course>,
 ) {
@@ -138,16 +135,13 @@ fn append(
     };
     let first_site = whole.sites.len();
     for sample in &part.samples {
-        // A child has them from its parent, whose they are.
-        if !(sample.inherited && is_child) {
-            whole.samples.push(Sample {
-                site: sample.site + first_site as u32,
-                birth_ns: time(sample.birth_ns),
-                death_ns: sample.death_ns.map(time),
-                gone_ns: ended_ns,
-                ..*sample
-            });
-        }
+        whole.samples.push(Sample {
+            site: sample.site + first_site as u32,
+            birth_ns: time(sample.birth_ns),
+            death_ns: sample.death_ns.map(time),
+            gone_ns: ended_ns,
+            ..*sample
+        });
     }
     let moved = part.snapshots.into_iter().map(|now| Snapshot {
         time_ns: time(now.time_ns),

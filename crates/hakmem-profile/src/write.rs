@@ -171,10 +171,7 @@ fn sample(sample: &Sample) -> Record {
     record.u32(48, sample.birth_thread);
     record.u32(52, sample.death_thread);
     record.u8(56, sample.size_class);
-    record.u8(
-        57,
-        u8::from(sample.guarded) | u8::from(sample.inherited) << 1,
-    );
+    record.u8(57, u8::from(sample.guarded));
     record.u8(58, u8::from(sample.remote) | u8::from(sample.realloc) << 1);
     record
 }
@@ -224,7 +221,6 @@ mod tests {
             death_thread: 2,
             size_class: 3,
             guarded: true,
-            inherited: false,
             remote: death_ns.is_some(),
             realloc: false,
             temporary: false,
