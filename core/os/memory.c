@@ -170,9 +170,26 @@ void *os_map(size_t size, size_t alignment, void *hint)
     return map_and_trim(size, alignment);
 }
 
+static bool protect(void *address, size_t size, int protection)
+{
+    return !refused(OS_MPROTECT) &&
+           system_call(SYS_mprotect, (long)address, (long)size, protection, 0, 0, 0) == 0;
+}
+
+/* Readable only in a second step: in the first, a system that locks all that is mapped would fill
+ * the page tables of all of it. */
+static void *reserve_at(void *hint, size_t size)
+{
+    void *address = map_at(hint, size, PROT_NONE, MAP_NORESERVE);
+    if (!address || protect(address, size, PROT_READ))
+        return address;
+    os_discard(address, size);
+    return NULL;
+}
+
 void *os_reserve(size_t size)
 {
-    return map_at(NULL, size, PROT_READ, MAP_NORESERVE);
+    return reserve_at(NULL, size);
 }
 
 void *os_reserve_scattered(size_t size, const void *near)
@@ -184,7 +201,7 @@ void *os_reserve_scattered(size_t size, const void *near)
         if (!os_random(&random, sizeof random))
             random = os_clock_ns() * 0x9e3779b97f4a7c15u >> 16;
         char *wanted = (char *)round_down((uintptr_t)near, page) - random % pages * page;
-        char *start = map_at(wanted, size, PROT_READ, MAP_NORESERVE);
+        char *start = reserve_at(wanted, size);
         if (!start || start == wanted || !unmap(start, size, true))
             return start;
     }
@@ -193,15 +210,12 @@ void *os_reserve_scattered(size_t size, const void *near)
 
 bool os_make_writable(void *address, size_t size)
 {
-    return !refused(OS_MPROTECT) &&
-           system_call(SYS_mprotect, (long)address, (long)size, PROT_READ | PROT_WRITE, 0, 0, 0) ==
-               0;
+    return protect(address, size, PROT_READ | PROT_WRITE);
 }
 
 bool os_make_inaccessible(void *address, size_t size)
 {
-    return !refused(OS_MPROTECT) &&
-           system_call(SYS_mprotect, (long)address, (long)size, PROT_NONE, 0, 0, 0) == 0;
+    return protect(address, size, PROT_NONE);
 }
 
 /* Memory goes by a call that is not watched. */

@@ -3,6 +3,8 @@
 #define UNIT_FORK _Fork
 #include "unit.h"
 
+#include <sys/mman.h>
+
 #include "map/page_map.h"
 #include "os/os.h"
 
@@ -118,6 +120,26 @@ static void wide_map(void *argument)
     use_outside(((uintptr_t)1 << 52) - REGION_SIZE);
 }
 
+static size_t page_table_bytes(void)
+{
+    char status[8192] = "";
+    os_read_file("/proc/self/status", status, sizeof status - 1);
+    const char *figure = strstr(status, "VmPTE:");
+    CHECK(figure);
+    return strtoull(figure + strlen("VmPTE:"), NULL, 10) * KIB;
+}
+
+/* Where all memory is locked, too, the wide map takes none: page tables for all of it would be 4
+ * MiB, and take 200 ms. */
+static void wide_map_in_locked_memory(void *centre)
+{
+    size_t before = page_table_bytes();
+    if (mlockall(MCL_FUTURE) != 0)
+        return; /* the limit is low */
+    wide_map(centre);
+    CHECK(page_table_bytes() < before + MIB);
+}
+
 /* Everything but the first map is refused: what lies outside of the window stays unknown. */
 static void wide_map_refused(void *argument)
 {
@@ -181,6 +203,8 @@ static void beyond_the_window_there_is_a_wide_map(void **state)
     uintptr_t centres[] = {(uintptr_t)0x7f0000000000u, (uintptr_t)0x2aaaaaa00000u, 60 * GIB};
     for (size_t i = 0; i < ARRAY_LENGTH(centres); i++)
         unit_in_child(wide_map, &centres[i]);
+    if (!HAKMEM_SANITIZE_ADDRESS && !HAKMEM_SANITIZE_THREAD)
+        unit_in_child(wide_map_in_locked_memory, &centres[0]);
 }
 
 static void the_window_shrinks_with_the_address_space(void **state)
