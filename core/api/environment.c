@@ -204,7 +204,7 @@ static void read_variables(void)
 static void settle_hardened(void)
 {
     static const char message[] =
-        "hakmem: the preset hardened is a library of its own, and this is not it: load "
+        "hakmem: the preset hardened is another library: load "
         "libhakmem-hardened.so.0, by `hakmem run --preset hardened` or LD_PRELOAD\n";
     if (HARDENED) {
         ATOMIC_STORE_RELAXED(&policy.hardened, 1);

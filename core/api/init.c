@@ -24,8 +24,7 @@
 
 static void start_fallback(void)
 {
-    static const char message[] =
-        "hakmem: option fallback: this program is statically linked, there is no other malloc\n";
+    static const char message[] = "hakmem: option fallback: a static program has no other malloc\n";
     static const char hardened[] = "hakmem: option fallback: the hardened library has none\n";
     if (HARDENED || !fallback_init()) {
         os_write(
@@ -55,6 +54,7 @@ __attribute__((constructor(65533))) static void library_start(void)
 {
     keep_descriptor();
     os_start();
+    os_find_clock();
     symbol_stay_loaded();
     heap_end_early();
     environment_read();

@@ -29,20 +29,31 @@ void os_write(int fd, const char *text, size_t length)
     write_all(fd, text, length);
 }
 
-/* The kernel sends the two signals to the writing thread, which blocks them, and consumes those
- * that came meanwhile. */
+#define FILE_SIGNALS ((uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1))
+
+uint64_t os_begin_quiet(uint64_t *waiting)
+{
+    const uint64_t signals = FILE_SIGNALS;
+    uint64_t kept = 0;
+    system_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&signals, (long)&kept, sizeof kept, 0, 0);
+    system_call(SYS_rt_sigpending, (long)waiting, sizeof *waiting, 0, 0, 0, 0);
+    return kept;
+}
+
+void os_end_quiet(uint64_t kept, uint64_t waiting, bool failed)
+{
+    const struct timespec no_time = {0, 0};
+    uint64_t ours = FILE_SIGNALS & ~waiting;
+    if (failed && ours)
+        system_call(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&no_time, sizeof ours, 0, 0);
+    os_restore_signals(kept);
+}
+
 bool os_write_quietly(int fd, const char *text, size_t length)
 {
-    const uint64_t signals = (uint64_t)1 << (SIGPIPE - 1) | (uint64_t)1 << (SIGXFSZ - 1);
-    const struct timespec no_time = {0, 0};
-    uint64_t kept = 0, waiting = 0;
-    system_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&signals, (long)&kept, sizeof kept, 0, 0);
-    system_call(SYS_rt_sigpending, (long)&waiting, sizeof waiting, 0, 0, 0, 0);
+    uint64_t waiting = 0, kept = os_begin_quiet(&waiting);
     bool whole = write_all(fd, text, length);
-    uint64_t ours = signals & ~waiting;
-    if (!whole && ours)
-        system_call(SYS_rt_sigtimedwait, (long)&ours, 0, (long)&no_time, sizeof ours, 0, 0);
-    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&kept, 0, sizeof kept, 0, 0);
+    os_end_quiet(kept, waiting, !whole);
     return whole;
 }
 

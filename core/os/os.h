@@ -17,6 +17,10 @@ extern uint64_t os_counts[OS_CALL_COUNT];
  * possible, before other libraries change them; later calls do nothing. */
 void os_start(void);
 
+/* Finds the kernel's function for clocks; before, they are read by system calls. To be called once,
+ * by the constructor. */
+void os_find_clock(void);
+
 /* True if a library has changed them since, to learn what goes. It may hold a lock of its own while
  * it calls malloc, in which the C library's gives nothing back: so free alone does then. */
 bool os_is_watched(void);
@@ -157,6 +161,12 @@ enum { STDERR = 2 };
 /* Writes the text to a file descriptor, as far as possible. */
 void os_write(int fd, const char *text, size_t length);
 
+/* In between, what the system sends to the thread since a file cannot be written to is no signal
+ * that ends the program: it is blocked, and at the end consumed if it came. The first returns the
+ * blocked signals for the second, and sets `waiting` to those that came before. */
+uint64_t os_begin_quiet(uint64_t *waiting);
+void os_end_quiet(uint64_t kept, uint64_t waiting, bool failed);
+
 /* Writes the text; false: not all was written. A pipe without a reader and the limit on the size of
  * files are such failures, and not signals that end the program. */
 bool os_write_quietly(int fd, const char *text, size_t length);
@@ -199,7 +209,7 @@ int os_process_id(void);
 uint32_t os_thread_id(void);
 
 /* True while a thread of the process has the id. */
-bool os_thread_exists(int process, uint32_t id);
+bool os_thread_exists(uint32_t id);
 
 /* True if the program may read all of these bytes, which are not touched. */
 bool os_is_readable(const void *address, size_t size);

@@ -2,8 +2,10 @@
 #include "os/os.h"
 
 #include <errno.h>
+#include <link.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -12,7 +14,6 @@
 #include "base/atomic.h"
 #include "base/bits.h"
 #include "os/syscall.h"
-#include "os/thread.h"
 
 /* As in <linux/futex.h>, which a compiler for musl does not find. */
 enum { FUTEX_WAIT_PRIVATE = 128, FUTEX_WAKE_PRIVATE = 129 };
@@ -65,15 +66,48 @@ bool os_is_privileged(void)
     return getauxval(AT_SECURE) != 0;
 }
 
+#ifdef __aarch64__
+#define CLOCK_NAME "__kernel_clock_gettime"
+#else
+#define CLOCK_NAME "__vdso_clock_gettime"
+#endif
+
+/* The kernel's function, behind the C library's; NULL: it is asked by system calls. Const after
+ * os_find_clock. */
+static int (*read_clock)(clockid_t, struct timespec *);
+
+/* In the image that the kernel maps into each process. The C library's own name may be another
+ * preloaded library's: which may call malloc, or tell a false time. */
+void os_find_clock(void)
+{
+    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
+    const ElfW(Ehdr) *header = (const void *)image;
+    const ElfW(Dyn) *entry = NULL;
+    size_t symbols = 0, names = 0;
+    for (unsigned i = 0; header && i < header->e_phnum; i++) {
+        const ElfW(Phdr) *part = (const ElfW(Phdr) *)(image + header->e_phoff) + i;
+        if (part->p_type == PT_DYNAMIC)
+            entry = (const void *)(image + part->p_offset);
+    }
+    for (; entry && entry->d_tag != DT_NULL; entry++) {
+        symbols = entry->d_tag == DT_SYMTAB ? entry->d_un.d_ptr : symbols;
+        names = entry->d_tag == DT_STRTAB ? entry->d_un.d_ptr : names;
+    }
+    /* The names lie behind the symbols. */
+    for (; symbols < names; symbols += sizeof(ElfW(Sym))) {
+        const ElfW(Sym) *symbol = (const void *)(image + symbols);
+        if (strcmp(image + names + symbol->st_name, CLOCK_NAME) == 0)
+            read_clock = (int (*)(clockid_t, struct timespec *))(image + symbol->st_value);
+    }
+}
+
 static struct timespec clock_now(clockid_t clock)
 {
     struct timespec now = {0};
-    int kept = errno;
-    if (UNLIKELY(os_thread_is_bare()))
-        system_call(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0);
+    if (LIKELY(read_clock != NULL))
+        read_clock(clock, &now);
     else
-        clock_gettime(clock, &now);
-    errno = kept;
+        system_call(SYS_clock_gettime, clock, (long)&now, 0, 0, 0, 0);
     return now;
 }
 
@@ -145,9 +179,9 @@ uint32_t os_thread_id(void)
     return (uint32_t)system_call(SYS_gettid, 0, 0, 0, 0, 0, 0);
 }
 
-bool os_thread_exists(int process, uint32_t id)
+bool os_thread_exists(uint32_t id)
 {
-    return system_call(SYS_tgkill, process, id, 0, 0, 0, 0) != -ESRCH;
+    return system_call(SYS_tgkill, os_process_id(), id, 0, 0, 0, 0) != -ESRCH;
 }
 
 uint64_t os_block_signals(void)

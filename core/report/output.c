@@ -232,7 +232,7 @@ void report_write_file(const char *path)
 static void warn_if_idle(void)
 {
     static const char message[] =
-        "hakmem: served no call: this program has a malloc of its own, or never called it\n";
+        "hakmem: served no call: this program has its own malloc, or never called it\n";
     struct snapshot now;
     stats_collect(&now);
     bool scoped = SCOPES && scope_arenas();

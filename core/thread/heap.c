@@ -125,7 +125,6 @@ static bool initialise(void)
         return false;
     fork_start();
     registry_start();
-    (void)pthread_key_create(&exit_key, thread_exits);
     return true;
 }
 
@@ -152,6 +151,9 @@ static bool init_once(void)
                 &init_state, &fresh, self, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
             bool ready = initialise();
             ATOMIC_STORE_RELEASE(&init_state, ready ? READY : FRESH);
+            /* Another library's may call malloc. */
+            if (ready)
+                (void)pthread_key_create(&exit_key, thread_exits);
             return ready;
         }
         while (await_initialisation() && identity_thread(identity_self()) == self)
@@ -245,14 +247,15 @@ static struct heap *enter_first(void)
     bool keep = (exits < EXIT_ROUNDS || exits >= EXIT_ROUNDS + BORROWS_MAX) && !POLICY(fallback);
     exits += !keep;
     bool is_early = ATOMIC_LOAD_RELAXED(&early_calls.thread) == identity_self();
-    struct heap *heap = NULL;
-    if (init_once())
+    bool ready = init_once();
+    struct heap *heap = own_heap; /* of a call inside init_once, or NULL */
+    if (ready && !heap) {
         heap = UNLIKELY(is_early && keep) ? adopt_early() : registry_adopt();
-    if (heap && keep) {
-        keep_heap(heap);
-        if (exit_key != NO_KEY)
-            pthread_setspecific(exit_key, heap);
+        if (heap && keep)
+            keep_heap(heap);
     }
+    if (heap && keep && exit_key != NO_KEY)
+        pthread_setspecific(exit_key, heap);
     return heap;
 }
 

@@ -320,14 +320,17 @@ bool heap_pool_caches(unsigned size_class, const void *block)
 
 /* True if the owner is gone and did not give its heap back. A thread of this process does so if its
  * first call, or many, come in the very last of its destructors, after our hook, or if it ends by a
- * bare system call. Threads of a parent are gone in its child, except the one that forked: until it
+ * bare system call. A heap that was first entered in a child which shares the memory (vfork) is
+ * that of the thread which made the child, though it has the child's id: it is never known to be
+ * gone. Threads of a parent are gone in its child, except the one that forked: until it
  * enters its heap (registry_enter_process), any heap may be its own. */
 static bool is_gone(const struct heap *heap, uint64_t owner)
 {
     if (!owner || owner == CLAIMED)
         return false;
     if (identity_is_local(owner))
-        return !os_thread_exists(ATOMIC_LOAD_RELAXED(&heap->owner_process), identity_thread(owner));
+        return ATOMIC_LOAD_RELAXED(&heap->owner_process) == os_process_id() &&
+               !os_thread_exists(identity_thread(owner));
     return identity_is_local((uint64_t)ATOMIC_LOAD_ACQUIRE(&registry.process) << 32);
 }
 

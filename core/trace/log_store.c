@@ -135,7 +135,7 @@ static bool grow_by_one(enum log_kind kind)
     if (failure) {
         ATOMIC_STORE_RELAXED(&store.failed, 1);
         complain_of_log(
-            "older samples will be thinned out, as there is no more room in", store.path,
+            "older samples will be thinned out: no room is left in", store.path,
             shared_file_reason(failure));
         return false;
     }
@@ -153,27 +153,14 @@ static bool may_grow(enum log_kind kind)
            !ATOMIC_LOAD_RELAXED(&store.failed);
 }
 
-static void grow_file(enum log_kind kind, uint32_t capacity_wanted)
+/* Makes the file longer. If another thread does, may wait a little for that: a disk may be slow. */
+static bool grow_to(enum log_kind kind, uint32_t capacity_wanted, bool may_wait)
 {
-    bool done = true;
-    if (!may_grow(kind) || !claim_take(&store.claim))
-        return;
-    while (done && store_capacity(kind) < capacity_wanted)
-        done = grow_by_one(kind);
-    claim_release(&store.claim);
-}
-
-/* Grows the file; if another thread is growing it, waits a little for that: a disk may be slow. A
- * signal handler that interrupted the claim's holder does not wait. */
-static bool grow_to(enum log_kind kind, uint32_t capacity_wanted)
-{
-    for (unsigned nap = 0; nap < CLAIM_NAPS && may_grow(kind); nap++) {
-        grow_file(kind, capacity_wanted);
-        if (store_capacity(kind) >= capacity_wanted)
-            break;
-        if (ATOMIC_LOAD_RELAXED(&store.claim) == identity_self())
-            break;
-        os_sleep_ms(1);
+    bool (*take)(uint64_t *) = may_wait ? claim_wait : claim_take;
+    if (may_grow(kind) && take(&store.claim)) {
+        while (may_grow(kind) && store_capacity(kind) < capacity_wanted && grow_by_one(kind))
+            continue;
+        claim_release(&store.claim);
     }
     return store_capacity(kind) >= capacity_wanted;
 }
@@ -221,7 +208,7 @@ bool store_reach(enum log_kind kind, uint32_t number)
     const struct kind *k = kind_of(kind);
     if (number / k->records >= k->limit)
         return false;
-    if (number >= store_capacity(kind) && !grow_to(kind, number + 1))
+    if (number >= store_capacity(kind) && !grow_to(kind, number + 1, true))
         return false;
     note_row(kind, number);
     return true;
@@ -235,8 +222,8 @@ void *store_append(enum log_kind kind, uint32_t *number)
         uint32_t capacity = store_capacity(kind);
         /* Grows ahead of time, so that other threads find room meanwhile. */
         if (capacity - used < (capacity == k->records ? k->records / 4 : k->records))
-            grow_file(kind, capacity + 1);
-        if (used >= capacity && !grow_to(kind, used + 1))
+            grow_to(kind, capacity + 1, false);
+        if (used >= capacity && !grow_to(kind, used + 1, true))
             return NULL;
         if (__atomic_compare_exchange_n(
                 &k->used, &used, used + 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))

@@ -19,7 +19,7 @@ bool sample_is_for_observer;
 static bool change_to(size_t bytes)
 {
     static const char no_guards[] =
-        "hakmem: option sample_guards: there is no memory for guards, samples have none\n";
+        "hakmem: option sample_guards: no memory for guards, samples have none\n";
     if (bytes == due_mean() && !ATOMIC_LOAD_RELAXED(&sample_is_for_observer))
         return true;
     ATOMIC_STORE_RELAXED(&sample_is_for_observer, false);

@@ -3,10 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <time.h>
 
 #include "base/atomic.h"
 #include "os/fault.h"
@@ -16,7 +14,7 @@ const char *shared_file_reason(int failure)
 {
     switch (failure) {
     case EEXIST:
-        return "too many files of this name are there already: remove them, or record to an "
+        return "too many files of this name exist: remove them, or record to an "
                "empty directory";
     case EACCES:
     case EPERM:
@@ -99,18 +97,11 @@ static long allocate(int fd, size_t offset, size_t size)
     return unknown ? write_zeros(fd, offset, size) : result;
 }
 
-/* Beyond the limit the kernel sends SIGXFSZ: it is blocked meanwhile, and consumed if it came. */
 int shared_file_allocate(int fd, size_t offset, size_t size)
 {
-    const uint64_t signal = (uint64_t)1 << (SIGXFSZ - 1);
-    const struct timespec no_time = {0, 0};
-    uint64_t kept = 0, waiting = 0;
-    system_call(SYS_rt_sigprocmask, SIG_BLOCK, (long)&signal, (long)&kept, sizeof kept, 0, 0);
-    system_call(SYS_rt_sigpending, (long)&waiting, sizeof waiting, 0, 0, 0, 0);
+    uint64_t waiting = 0, kept = os_begin_quiet(&waiting);
     long result = allocate(fd, offset, size);
-    if (result < 0 && !(waiting & signal))
-        system_call(SYS_rt_sigtimedwait, (long)&signal, 0, (long)&no_time, sizeof signal, 0, 0);
-    system_call(SYS_rt_sigprocmask, SIG_SETMASK, (long)&kept, 0, sizeof kept, 0, 0);
+    os_end_quiet(kept, waiting, result < 0);
     return result < 0 ? (int)-result : 0;
 }
 

@@ -197,6 +197,76 @@ static void clone_with_threads(void)
     with_threads(clone_many);
 }
 
+/* Blocks that nobody else may have, in a thread of the caller's own. */
+static void use_blocks(unsigned tag, unsigned rounds)
+{
+    enum { BLOCKS = 50 };
+    uint32_t seed = tag + 1;
+    void *kept[BLOCKS] = {NULL};
+    size_t bytes[BLOCKS];
+    for (unsigned round = 0; round < rounds; round++) {
+        unsigned at = random_next(&seed) % BLOCKS;
+        REQUIRE(!kept[at] || pattern_holds(kept[at], bytes[at], tag));
+        free(kept[at]);
+        bytes[at] = random_size(&seed) % 1000 + 1;
+        kept[at] = malloc(bytes[at]);
+        REQUIRE(kept[at] != NULL);
+        pattern_fill(kept[at], bytes[at], tag);
+    }
+    for (unsigned at = 0; at < BLOCKS; at++)
+        free(kept[at]);
+}
+
+static atomic_bool begun;
+
+/* The thread's first call of all is the child's. */
+static void *begin_in_a_child(void *argument)
+{
+    pid_t child = vfork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+        free(malloc(100));
+        _exit(7);
+    }
+    int status;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    check_status(status, 7);
+    atomic_store(&begun, true);
+    use_blocks(0, 2000000);
+    return argument;
+}
+
+static void *use_a_few_blocks(void *tag)
+{
+    use_blocks((unsigned)(uintptr_t)tag, 2000);
+    return NULL;
+}
+
+/* Others, which look for heaps that were left behind, do not take the heap of that thread. */
+static void vfork_first(void)
+{
+    pthread_t first, others[THREADS];
+    REQUIRE(pthread_create(&first, NULL, begin_in_a_child, NULL) == 0);
+    while (!atomic_load(&begun))
+        usleep(100);
+    for (uintptr_t tag = 1; tag < 100; tag++) {
+        pthread_t *other = &others[tag % THREADS];
+        if (tag > THREADS)
+            REQUIRE(pthread_join(*other, NULL) == 0);
+        REQUIRE(pthread_create(other, NULL, use_a_few_blocks, (void *)tag) == 0);
+    }
+    for (unsigned i = 0; i < THREADS; i++)
+        REQUIRE(pthread_join(others[i], NULL) == 0);
+    REQUIRE(pthread_join(first, NULL) == 0);
+}
+
+/* behaviour 32 */
+static void test_vfork_first(void **state)
+{
+    (void)state;
+    assert_int_equal(run_guarded(vfork_first, HANG_SECONDS), 0);
+}
+
 /* behaviour 32 */
 static void test_vfork(void **state)
 {
@@ -222,6 +292,7 @@ int main(void)
 {
     (void)hakmem_version();
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_vfork_first),
         cmocka_unit_test(test_vfork),
         cmocka_unit_test(test_posix_spawn),
         cmocka_unit_test(test_clone_vm),

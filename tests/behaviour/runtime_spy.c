@@ -1,8 +1,9 @@
 /* A library to be preloaded before the allocator, which counts the calls of functions that malloc
  * must not use, made by a thread while it is inside a watched call (behaviour 26).
  *
- * All of them forward to the C library, except that pthread_setspecific allocates first, as the C
- * library does for high keys: an allocator that calls it before its heap exists recurses.
+ * All of them forward to the C library, but those of keys and clocks allocate first: the C library
+ * does so for high keys, and libraries that fake the time do. An allocator that calls these before
+ * its heap exists recurses.
  */
 #include "runtime_spy.h"
 
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 extern char **environ;
 
@@ -166,16 +168,36 @@ size_t fwrite(const void *restrict data, size_t size, size_t count, FILE *restri
     return next(data, size, count, stream);
 }
 
+static void allocate(void)
+{
+    nested++;
+    void *block = calloc(SPY_FIRST_LEVEL_KEYS, 16);
+    free(block);
+    nested--;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    note("clock_gettime");
+    allocate();
+    DEFINE_NEXT(int (*)(clockid_t, struct timespec *), "clock_gettime");
+    return next(clock, now);
+}
+
+int pthread_key_create(pthread_key_t *key, void (*end)(void *))
+{
+    allocate();
+    DEFINE_NEXT(int (*)(pthread_key_t *, void (*)(void *)), "pthread_key_create");
+    return next(key, end);
+}
+
 int pthread_setspecific(pthread_key_t key, const void *value)
 {
     if (watched && nested == 0) {
         __atomic_fetch_add(&report.setspecific, 1, __ATOMIC_RELAXED);
         __atomic_fetch_add(&report.high_keys, key >= SPY_FIRST_LEVEL_KEYS, __ATOMIC_RELAXED);
     }
-    nested++;
-    void *block = calloc(SPY_FIRST_LEVEL_KEYS, 16);
-    free(block);
-    nested--;
+    allocate();
     DEFINE_NEXT(int (*)(pthread_key_t, const void *), "pthread_setspecific");
     return next(key, value);
 }

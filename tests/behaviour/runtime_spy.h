@@ -9,7 +9,7 @@
 #define SPY_FIRST_LEVEL_KEYS 32
 
 struct spy_report {
-    unsigned forbidden;         /* calls of dlsym, dlopen, getenv and stdio functions */
+    unsigned forbidden; /* calls of dlsym, dlopen, getenv, clock_gettime and stdio functions */
     const char *last_forbidden; /* the name of the last of them, or NULL */
     unsigned secure_getenv;
     unsigned setspecific;

@@ -46,7 +46,7 @@ STRUCTURAL = {
                         " TINY_CLASS_LAST LONG_CLASS_FIRST MID_CLASS_LAST SINGLE_CLASS_FIRST"
                         " RECIPROCAL_SHIFT",
     "os/limits.c": "no_limit LIST_BYTES PATH_BYTES VALUE_BYTES",
-    "os/files.c": "SUPERUSER NOBODY NULL_DEVICE",
+    "os/files.c": "FILE_SIGNALS SUPERUSER NOBODY NULL_DEVICE",
     "os/lock.h": "LOCK_WAITERS",
     "os/memory.c": "MADV_POPULATE_WRITE MADV_WIPEONFORK MADV_GUARD_INSTALL MADV_GUARD_REMOVE"
                    " TRIES PART",

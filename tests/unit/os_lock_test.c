@@ -316,16 +316,16 @@ static void threads_have_ids_of_their_own(void **state)
     pthread_t thread;
     uint32_t id = 0;
     assert_int_equal(own_id(), gettid());
-    assert_true(os_thread_exists(getpid(), own_id()));
+    assert_true(os_thread_exists(own_id()));
     assert_int_equal(pthread_create(&thread, NULL, tell_id, &id), 0);
     pthread_join(thread, NULL);
     assert_int_not_equal(id, 0);
     assert_int_not_equal(id, own_id());
     assert_int_equal(id & ~LOCK_HOLDER, 0);
     /* pthread_join may return a moment before the kernel forgets the thread. */
-    for (int i = 0; i < 1000 && os_thread_exists(getpid(), id); i++)
+    for (int i = 0; i < 1000 && os_thread_exists(id); i++)
         sleep_ms(1);
-    assert_false(os_thread_exists(getpid(), id));
+    assert_false(os_thread_exists(id));
 }
 
 int main(void)

@@ -464,9 +464,8 @@ void os_thread_begin_process(void)
 {
 }
 
-bool os_thread_exists(int process, uint32_t id)
+bool os_thread_exists(uint32_t id)
 {
-    (void)process;
     for (int i = 0; i < CLOCKS; i++) {
         if (threads[i].id != id)
             continue;
