@@ -124,7 +124,8 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
         if (UNLIKELY(watch_is_called(heap)))
             watch_look(heap);
         block = take_any(heap, size, alignment, size_class, zero);
-        if (UNLIKELY(!block) && reclaim_for(heap, size_max(size, alignment)))
+        for (unsigned effort = 0;
+             UNLIKELY(!block) && reclaim_for(heap, size_max(size, alignment), effort); effort++)
             block = take_any(heap, size, alignment, size_class, zero);
         heap_leave(heap);
     }

@@ -178,7 +178,9 @@ static void *take_slowly(
         counted = ZERO_SIZE_CLASS;
     else
         block = take_live(heap, size_class, size, alignment, form);
-    if (UNLIKELY(!block) && counted == size_class && reclaim_for(heap, size_max(size, alignment)))
+    for (unsigned effort = 0; UNLIKELY(!block) && counted == size_class &&
+                              reclaim_for(heap, size_max(size, alignment), effort);
+         effort++)
         block = take_live(heap, size_class, size, alignment, form);
     if (block && size_class)
         heap_count_take(heap, counted);

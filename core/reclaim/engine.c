@@ -342,12 +342,15 @@ bool reclaim_may_make_room(size_t bytes)
     return bytes <= mapped || reclaim_has_room(bytes - mapped);
 }
 
-bool reclaim_for(struct heap *heap, size_t bytes)
+bool reclaim_for(struct heap *heap, size_t bytes, unsigned effort)
 {
-    if (!reclaim_may_make_room(bytes))
+    if (effort > 1 || !reclaim_may_make_room(bytes))
         return false;
     hardened_release();
     heap_flush(heap, SIZE_MAX);
-    reclaim_everything();
+    if (effort == 0)
+        engine_give(GIVER_HEAPS, bytes);
+    else
+        reclaim_everything();
     return true;
 }

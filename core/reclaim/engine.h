@@ -72,9 +72,10 @@ bool reclaim_may_make_room(size_t bytes);
 
 struct heap;
 
-/* For a thread that found no memory for `bytes`, neither in the system nor in free lists: gives
- * everything back, including the thread's own caches, which may hold many addresses. False: trying
- * again is in vain. With the heap entered. */
-bool reclaim_for(struct heap *heap, size_t bytes);
+/* For a thread that found no memory for `bytes`, neither in the system nor in free lists. With
+ * `effort` 0 what is cached goes to the page heap, and no more than about `bytes` to the system;
+ * with 1 everything goes, which may take long. False: trying again is in vain. With the heap
+ * entered. */
+bool reclaim_for(struct heap *heap, size_t bytes, unsigned effort);
 
 #endif

@@ -98,10 +98,10 @@ static void end_request(struct request *request)
 }
 
 /* Gives back what the process has free elsewhere; false: trying again is in vain. */
-static bool make_room_for(size_t bytes)
+static bool make_room_for(size_t bytes, unsigned effort)
 {
     struct heap *heap = heap_enter();
-    bool made = heap && reclaim_for(heap, bytes);
+    bool made = heap && reclaim_for(heap, bytes, effort);
     if (heap)
         heap_leave(heap);
     return made;
@@ -109,8 +109,7 @@ static bool make_room_for(size_t bytes)
 
 static void *serve(struct hakmem_scope *scope, struct request *request)
 {
-    bool may_make_room = true;
-    for (;;) {
+    for (unsigned effort = 0;;) {
         scope_lock(scope, "malloc");
         struct hakmem_scope *full = scope_at_limit(scope, request->bytes);
         void *block = full ? NULL : take_block(scope, request);
@@ -121,9 +120,8 @@ static void *serve(struct hakmem_scope *scope, struct request *request)
             return block;
         if (full ? scope_ask(full, request->bytes) : prepare_request(scope, request))
             continue;
-        if (full || !may_make_room || !make_room_for(request->bytes))
+        if (full || !make_room_for(request->bytes, effort++))
             return NULL;
-        may_make_room = false;
     }
 }
 
