@@ -16,8 +16,9 @@
 static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
 {
     unsigned size = size_classes[slab->size_class].size, grain = (unsigned)slab_grain(slab);
-    /* Behind the last block there may be a part of a page. */
-    bool whole = slab->watermark == slab->blocks;
+    /* What lies behind the last block goes with it, if it is free: somebody has to hold a block of
+     * the slab meanwhile. */
+    bool whole = slab->watermark == slab->blocks && bitmap_test(slab->free, slab->blocks - 1u);
     unsigned bytes = size_classes[slab->size_class].units * (unsigned)UNIT_SIZE;
     unsigned end = (whole ? bytes : slab->watermark * size) / grain;
     uint64_t grains = 0;
@@ -32,15 +33,17 @@ static SLOW_PATH uint64_t purgeable_grains(const struct slab *slab)
     return grains & ~slab->clean_grains;
 }
 
-/* Takes or returns all blocks that touch the bytes, so that no thread gets one meanwhile; a block
- * that is free when it comes back was freed twice. Taken blocks do not count as free, as in the
- * bitmap, from which a child of fork repairs the bin. Lock held. */
+/* Takes or returns all blocks that touch the bytes, or else the last one: so no thread gets one
+ * meanwhile, and none ends the slab. A block that is free when it comes back was freed twice. Taken
+ * blocks do not count as free, as in the bitmap, from which a child of fork repairs the bin. Lock
+ * held. */
 static SLOW_PATH void set_blocks_of(
     struct bin *bin, struct slab *slab, size_t start, size_t length, bool free)
 {
     unsigned first = size_class_index(slab->size_class, start);
     unsigned last = size_class_index(slab->size_class, start + length - 1);
     last = (unsigned)size_min(last, slab->blocks - 1u);
+    first = (unsigned)size_min(first, last);
     for (unsigned i = first; i <= last; i++) {
         if (UNLIKELY(bitmap_test(slab->free, i) == free)) {
             /* Not with the lock held: the program may catch the signal and go on to free. */

@@ -58,6 +58,52 @@ SCENARIO(ticks_pages) = {
 /* ---- Sweeps -----------------------------------------------------------------------------------
  */
 
+/* Two units of four blocks, with memory behind the last one, from a slab that used all of it. The
+ * last block is in use, and the one before. */
+enum { TAIL_SIZE = 28 * KIB, TAIL_BLOCKS = 4 };
+
+static void *blocks[TAIL_BLOCKS];
+
+static void two_before_a_tail(void)
+{
+    unsigned before = size_class_of(32 * KIB), class = size_class_of(TAIL_SIZE);
+    CHECK(page_heap_init());
+    shard_init(1);
+    CHECK(bin_refill(0, before, blocks, TAIL_BLOCKS, 1, REFILL_MAP) == TAIL_BLOCKS);
+    bin_flush(0, before, blocks, TAIL_BLOCKS);
+    CHECK(bin_refill(0, class, blocks, TAIL_BLOCKS, 1, REFILL_MAP) == TAIL_BLOCKS);
+    CHECK(blocks[0] > blocks[1] && blocks[1] > blocks[3]);
+    bin_flush(0, class, blocks + 2, 2);
+}
+
+static void purge_bins(void)
+{
+    sweep_purge(SIZE_MAX);
+}
+
+static void free_last(void)
+{
+    bin_flush(0, size_class_of(TAIL_SIZE), blocks, 1);
+}
+
+static void free_before_last(void)
+{
+    bin_flush(0, size_class_of(TAIL_SIZE), blocks + 1, 1);
+}
+
+static void bins_agree(void)
+{
+    bin_check_all();
+    page_heap_check();
+}
+
+SCENARIO(ticks_purge_tail) = {
+    .name = "ticks_purge_tail",
+    .about = "pages behind the last block are purged while the slab becomes empty",
+    .prepare = two_before_a_tail,
+    .thread = {purge_bins, free_last, free_before_last},
+    .finish = bins_agree};
+
 /* So much that a tick begins a sweep: most of three slabs of the longest blocks. */
 static void much_is_free_in_slabs(void)
 {
