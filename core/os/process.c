@@ -77,28 +77,34 @@ bool os_is_privileged(void)
 static int (*read_clock)(clockid_t, struct timespec *);
 
 /* In the image that the kernel maps into each process. The C library's own name may be another
- * preloaded library's: which may call malloc, or tell a false time. */
+ * preloaded library's: which may call malloc, or tell a false time. Addresses in the image are
+ * those that it was linked for, mostly from 0 on; emulators put in those that it has. */
 void os_find_clock(void)
 {
-    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR);
+    const char *image = (const char *)getauxval(AT_SYSINFO_EHDR), *names = NULL;
     const ElfW(Ehdr) *header = (const void *)image;
     const ElfW(Dyn) *entry = NULL;
-    size_t symbols = 0, names = 0;
+    const ElfW(Sym) *symbol = NULL;
+    uintptr_t shift = 0, bytes = 0;
     for (unsigned i = 0; header && i < header->e_phnum; i++) {
         const ElfW(Phdr) *part = (const ElfW(Phdr) *)(image + header->e_phoff) + i;
+        if (part->p_type == PT_LOAD)
+            shift = (uintptr_t)image + part->p_offset - part->p_vaddr;
         if (part->p_type == PT_DYNAMIC)
             entry = (const void *)(image + part->p_offset);
     }
     for (; entry && entry->d_tag != DT_NULL; entry++) {
-        symbols = entry->d_tag == DT_SYMTAB ? entry->d_un.d_ptr : symbols;
-        names = entry->d_tag == DT_STRTAB ? entry->d_un.d_ptr : names;
+        if (entry->d_tag == DT_SYMTAB)
+            symbol = (const void *)(shift + entry->d_un.d_ptr);
+        if (entry->d_tag == DT_STRTAB)
+            names = (const char *)(shift + entry->d_un.d_ptr);
+        if (entry->d_tag == DT_STRSZ)
+            bytes = entry->d_un.d_val;
     }
-    /* The names lie behind the symbols. */
-    for (; symbols < names; symbols += sizeof(ElfW(Sym))) {
-        const ElfW(Sym) *symbol = (const void *)(image + symbols);
-        if (strcmp(image + names + symbol->st_name, CLOCK_NAME) == 0)
-            read_clock = (int (*)(clockid_t, struct timespec *))(image + symbol->st_value);
-    }
+    /* The names lie behind the symbols, and there may be another table in between. */
+    for (; symbol && (const char *)symbol < names && !read_clock; symbol++)
+        if (symbol->st_name < bytes && strcmp(names + symbol->st_name, CLOCK_NAME) == 0)
+            read_clock = (int (*)(clockid_t, struct timespec *))(shift + symbol->st_value);
 }
 
 static struct timespec clock_now(clockid_t clock)
