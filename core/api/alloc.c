@@ -113,12 +113,7 @@ void *alloc_any(size_t size, size_t alignment, unsigned size_class, bool zero)
     if (UNLIKELY(POLICY(fallback)))
         return libc_alloc(size, alignment, zero);
     bool scoped = scope_is_entered();
-    struct heap *heap = scoped ? NULL : heap_enter();
-    if (UNLIKELY(!heap) && !scoped) {
-        /* It takes memory, which may lie free. */
-        engine_give(GIVER_PAGES, SIZE_MAX);
-        heap = heap_enter();
-    }
+    struct heap *heap = scoped ? NULL : reclaim_enter();
     void *block = scoped ? scope_alloc(size, alignment, size_class, zero, &start) : NULL;
     if (LIKELY(heap != NULL)) {
         if (UNLIKELY(watch_is_called(heap)))

@@ -190,12 +190,7 @@ static void *take_slowly(
 static SLOW_PATH void *alloc_slowly(
     unsigned size_class, unsigned counted, size_t size, size_t alignment, enum form form)
 {
-    struct heap *heap = heap_enter();
-    if (UNLIKELY(!heap)) {
-        /* It takes memory, which may lie free. */
-        engine_give(GIVER_PAGES, SIZE_MAX);
-        heap = heap_enter();
-    }
+    struct heap *heap = reclaim_enter();
     if (UNLIKELY(!heap))
         return NULL;
     hold_open(heap);

@@ -342,15 +342,25 @@ bool reclaim_may_make_room(size_t bytes)
     return bytes <= mapped || reclaim_has_room(bytes - mapped);
 }
 
+struct heap *reclaim_enter(void)
+{
+    struct heap *heap = heap_enter();
+    if (LIKELY(heap != NULL))
+        return heap;
+    engine_give(GIVER_PAGES, SIZE_MAX);
+    return heap_enter();
+}
+
 bool reclaim_for(struct heap *heap, size_t bytes, unsigned effort)
 {
     if (effort > 1 || !reclaim_may_make_room(bytes))
         return false;
     hardened_release();
     heap_flush(heap, SIZE_MAX);
-    if (effort == 0)
-        engine_give(GIVER_HEAPS, bytes);
-    else
+    if (effort > 0)
         reclaim_everything();
+    else
+        for (enum giver giver = GIVER_HEAPS; giver < GIVER_BINS; giver++)
+            givers[giver].give(SIZE_MAX);
     return true;
 }

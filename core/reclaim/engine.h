@@ -72,10 +72,12 @@ bool reclaim_may_make_room(size_t bytes);
 
 struct heap;
 
+/* heap_enter; if there is no memory for a heap, what lies free goes first. */
+struct heap *reclaim_enter(void);
+
 /* For a thread that found no memory for `bytes`, neither in the system nor in free lists. With
- * `effort` 0 what is cached goes to the page heap, and no more than about `bytes` to the system;
- * with 1 everything goes, which may take long. False: trying again is in vain. With the heap
- * entered. */
+ * `effort` 0 what is cached goes to slabs and page heap; with 1 everything goes to the system,
+ * which may take long. False: trying again is in vain. With the heap entered. */
 bool reclaim_for(struct heap *heap, size_t bytes, unsigned effort);
 
 #endif

@@ -156,8 +156,7 @@ static bool may_grow(enum log_kind kind)
 /* Makes the file longer. If another thread does, may wait a little for that: a disk may be slow. */
 static bool grow_to(enum log_kind kind, uint32_t capacity_wanted, bool may_wait)
 {
-    bool (*take)(uint64_t *) = may_wait ? claim_wait : claim_take;
-    if (may_grow(kind) && take(&store.claim)) {
+    if (may_grow(kind) && (may_wait ? claim_wait(&store.claim) : claim_take(&store.claim))) {
         while (may_grow(kind) && store_capacity(kind) < capacity_wanted && grow_by_one(kind))
             continue;
         claim_release(&store.claim);
